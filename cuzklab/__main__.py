@@ -1,0 +1,6 @@
+"""`python -m cuzklab` is the command `cuzklab`."""
+
+from cuzklab.cli import main
+
+if __name__ == "__main__":
+    main()
