@@ -1,0 +1,128 @@
+"""The plain data of Groth16: constraint systems, witnesses, keys and proofs.
+
+Arrays are C-contiguous and little-endian. A field element of Fr is 4 limbs of 64 bits, of Fp 6; a G1 point is x‖y
+(12 limbs), a G2 point x.c0‖x.c1‖y.c0‖y.c1 (24 limbs), affine, in Montgomery form (R = 2^384), infinity all zeros:
+the bytes of snarkjs files. Scalars are plain integers below r unless a name ends in ``_montgomery``.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SparseMatrix:
+    """A matrix over Fr in compressed rows.
+
+    Attributes
+    ----------
+    row_start : (rows + 1,) int64
+        Row i holds the entries row_start[i] … row_start[i + 1] − 1.
+    wire : (nonzeros,) uint32
+        Column of an entry.
+    value : (nonzeros, 4) uint64
+        Its coefficient, plain.
+    """
+
+    row_start: np.ndarray
+    wire: np.ndarray
+    value: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        return len(self.row_start) - 1
+
+    @property
+    def nonzeros(self) -> int:
+        return len(self.wire)
+
+
+@dataclass(frozen=True)
+class ConstraintSystem:
+    """A rank-1 constraint system: (A·w) ∘ (B·w) = C·w for a witness w with w[0] = 1.
+
+    Wires are ordered as in circom: the constant one, public outputs, public inputs, private wires.
+    """
+
+    wires: int
+    public_outputs: int
+    public_inputs: int
+    a: SparseMatrix
+    b: SparseMatrix
+    c: SparseMatrix
+
+    @property
+    def constraints(self) -> int:
+        return self.a.rows
+
+    @property
+    def public(self) -> int:
+        """Public wires, the constant one not counted."""
+        return self.public_outputs + self.public_inputs
+
+    @property
+    def domain(self) -> int:
+        """The smallest power of two that holds the constraints and one row for each of the 1 + public wires."""
+        return 1 << max(self.constraints + self.public, 1).bit_length()
+
+
+@dataclass(frozen=True)
+class VerifyingKey:
+    """What a verifier needs. `ic` has one G1 point for the constant one and one for each public wire."""
+
+    alpha_g1: np.ndarray
+    beta_g2: np.ndarray
+    gamma_g2: np.ndarray
+    delta_g2: np.ndarray
+    ic: np.ndarray
+
+
+@dataclass(frozen=True)
+class ProvingKey:
+    """A Groth16 proving key in the snarkjs dialect.
+
+    The root of unity is 5^((r−1)/2^32); the H query is the Lagrange basis of the doubled domain on its odd points, so
+    the prover neither divides by the vanishing polynomial nor transforms back.
+
+    Attributes
+    ----------
+    wires, public, domain : int
+        All wires; public wires without the constant one; rows of the evaluation domain.
+    beta_g1, delta_g1 : (12,) uint64
+    vk : VerifyingKey
+    a, b : SparseMatrix
+        Constraint matrices with `domain`-many rows or fewer; A has 1 + public extra rows, one for each public wire.
+        Coefficients are stored multiplied by R² (R = 2^256), so that a Montgomery product with a plain witness value
+        comes out in Montgomery form.
+    a_query, b_g1_query : (wires, 12) uint64
+    b_g2_query : (wires, 24) uint64
+    l_query : (wires − public − 1, 12) uint64
+        Private wires only (snarkjs calls it C).
+    h_query : (domain, 12) uint64
+    test_only : bool
+        The trapdoor is known: whoever has the seed can forge proofs.
+    """
+
+    wires: int
+    public: int
+    domain: int
+    beta_g1: np.ndarray
+    delta_g1: np.ndarray
+    vk: VerifyingKey
+    a: SparseMatrix
+    b: SparseMatrix
+    a_query: np.ndarray
+    b_g1_query: np.ndarray
+    b_g2_query: np.ndarray
+    l_query: np.ndarray
+    h_query: np.ndarray
+    test_only: bool = False
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One Groth16 proof: affine points, Montgomery form."""
+
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
