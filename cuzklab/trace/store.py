@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cuzklab.trace.recorder import Recorder
 from cuzklab.trace.schema import TABLES, arrow_schema
 
 FORMAT_VERSION = 1
-ORIGINS = ("live", "simulated", "counterexample", "imported")
+ORIGINS = ("live", "simulated", "counterexample", "check", "imported")
 OUTCOMES = ("ok", "device_oom", "host_oom", "deadlock", "fault")
 _MAX_JSON_BYTES = 16 << 20
 
@@ -39,7 +40,8 @@ class RunInfo:
 
     Attributes
     ----------
-    origin : {"live", "simulated", "counterexample", "imported"}
+    origin : {"live", "simulated", "counterexample", "check", "imported"}
+        A check without a counterexample has no rows; its conditions say what was covered.
     title : str
         What it is, for a heading.
     outcome : {"ok", "device_oom", "host_oom", "deadlock", "fault"}
@@ -106,10 +108,10 @@ class Run:
             file = self.path / f"{name}.parquet"
             schema = arrow_schema(name)
             if not file.exists():
-                self._frames[name] = schema.empty_table().to_pandas()
+                self._frames[name] = _to_frame(schema.empty_table())
             else:
                 try:
-                    self._frames[name] = pq.read_table(file, schema=schema).to_pandas()
+                    self._frames[name] = _to_frame(pq.read_table(file, schema=schema))
                 except Exception as error:
                     raise RunError(f"{file}: not a readable table ({type(error).__name__}: {error})") from error
         return self._frames[name]
@@ -117,6 +119,15 @@ class Run:
     @cached_property
     def availability(self) -> Mapping[str, Mapping[str, Any]]:
         return self.info.availability
+
+
+def _to_frame(table: pa.Table) -> pd.DataFrame:
+    """A frame whose nullable integers stay integers (nanoseconds do not survive a detour through floats)."""
+    frame = table.to_pandas(integer_object_nulls=True)
+    for column in table.schema:
+        if column.nullable and column.type == pa.int64():
+            frame[column.name] = frame[column.name].astype("Int64")
+    return frame
 
 
 def machine_facts() -> dict[str, Any]:
