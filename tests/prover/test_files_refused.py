@@ -1,5 +1,6 @@
 """Files that are wrong are refused on one line that says where and what to do."""
 
+import json
 import lzma
 import struct
 
@@ -212,6 +213,12 @@ def test_wrong_json_is_refused_with_the_place(shared_data, tmp_path, name, old, 
     path.write_text(text.replace(old, new, 1))
     read = {"proof": read_proof, "public": read_public, "verification_key": read_key_or_vk}[name]
     assert message in refused(read, path)
+
+
+def test_a_verification_key_has_a_point_for_the_constant_one(shared_data, tmp_path):
+    root = json.loads((shared_data / "groth16" / "chain" / "verification_key.json").read_text())
+    (tmp_path / "vk.json").write_text(json.dumps(root | {"IC": [], "nPublic": -1}))
+    assert "nPublic: -1, but IC has 0 points" in refused(read_key_or_vk, tmp_path / "vk.json")
 
 
 def test_json_that_is_not_text(tmp_path):
