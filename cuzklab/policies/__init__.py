@@ -1,0 +1,98 @@
+"""Designs as programs, and the language that they speak.
+
+`model` names what is shared, `effects` says what each step means, `engine` is the machinery around a design. Every
+other module that has a function `prove_partition(p, gpu)` is a design; its docstring states the intent. `load` finds
+one by name, or in a file of the user's.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cuzklab.policies.model import Gpu, Partition, Program
+
+_MACHINERY = {"model", "effects", "engine", "common"}
+
+
+class UnknownPolicy(ValueError):
+    """No policy of that name, or an option that it does not have. The message is one line."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A design that can be run: the program for one partition, with its options bound."""
+
+    name: str
+    intent: str
+    module: ModuleType = field(repr=False, compare=False)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def prove_partition(self, partition: Partition, gpu: Gpu) -> Program:
+        """The program that proves one partition on one device."""
+        return self.module.prove_partition(partition, gpu, **self.options)
+
+    @property
+    def title(self) -> str:
+        """First line of the intent."""
+        return self.intent.partition("\n")[0]
+
+
+def names() -> tuple[str, ...]:
+    """Names of the policies that are shipped."""
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(name for name in found if name not in _MACHINERY))
+
+
+def options_of(module: ModuleType) -> dict[str, Any]:
+    """Options of a policy, with their defaults: the parameters after the partition and the device."""
+    parameters = list(inspect.signature(module.prove_partition).parameters.values())[2:]
+    return {parameter.name: parameter.default for parameter in parameters}
+
+
+def load(name: str | Path, **options: Any) -> Policy:
+    """A policy by its name, or by the path of a Python file that defines `prove_partition`.
+
+    Parameters
+    ----------
+    name : str or Path
+    **options
+        Options of the policy, converted to the type of their default.
+
+    Raises
+    ------
+    UnknownPolicy
+    """
+    text = str(name)
+    if text.endswith(".py"):
+        module = _load_file(Path(text))
+    elif text in names():
+        module = importlib.import_module(f"{__name__}.{text}")
+    else:
+        raise UnknownPolicy(f"no policy {text!r}; there are: {', '.join(names())}, or give the path of a .py file")
+    known = options_of(module)
+    bound = {}
+    for key, value in options.items():
+        if key not in known:
+            raise UnknownPolicy(f"policy {text} has no option {key!r}; it has: {', '.join(known) or 'none'}")
+        bound[key] = type(known[key])(value)
+    return Policy(Path(text).stem, inspect.cleandoc(module.__doc__ or ""), module, bound)
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UnknownPolicy(f"no such policy file: {path}")
+    spec = importlib.util.spec_from_file_location(f"cuzklab_policy_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UnknownPolicy(f"{path}: {type(error).__name__}: {error}") from error
+    if not callable(getattr(module, "prove_partition", None)):
+        raise UnknownPolicy(f"{path}: defines no function prove_partition(p, gpu)")
+    return module

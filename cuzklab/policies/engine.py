@@ -1,0 +1,172 @@
+"""The engine around a policy, as programs of the same effects: proofs, queues, synthesis workers, GPU workers.
+
+`engine_programs` gives the actors of a whole proving engine; every interpreter that has a notion of progress runs
+these. `guarded` makes a failed partition give back what it held and fail nothing but its own proof.
+"""
+
+from collections.abc import Generator, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cuzklab.policies.effects import Compute, Effect, Get, Notify, PolicyFault, Put, Wait
+from cuzklab.policies.model import Gpu, Partition, Program, Queue, Semaphore, Sizes, program
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """How a policy is employed.
+
+    Attributes
+    ----------
+    proofs, partitions : int
+        Proofs of a batch (c); partitions of one proof.
+    in_flight : int
+        Proofs that may be under way at a time (j).
+    synthesis_workers : int
+        Partitions synthesised at a time (pw).
+    gpu_workers : int
+        Workers a device (gw).
+    lookahead : int
+        Synthesised partitions that may wait for a GPU worker.
+    """
+
+    proofs: int
+    partitions: int
+    gpus: tuple[Gpu, ...]
+    in_flight: int
+    synthesis_workers: int
+    gpu_workers: int
+    lookahead: int
+
+    def __post_init__(self) -> None:
+        for name in ("proofs", "partitions", "in_flight", "synthesis_workers", "gpu_workers", "lookahead"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not self.gpus:
+            raise ValueError("an engine needs at least one device")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a partition ended: `fault` is None, or what went wrong and at which effect."""
+
+    partition: Partition
+    fault: PolicyFault | None = field(default=None, compare=False)
+    effect: Effect | None = field(default=None, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        return self.fault is None
+
+
+@program
+def guarded(inner: Program, partition: Partition) -> Generator[Effect, Any, Outcome]:
+    """Run a partition's program; if it fails, give back all that it held, newest first.
+
+    Faults that the program does not catch end it. What it took and has not given back is known from the effects that
+    passed: each says what undoes it.
+    """
+    held: dict[Hashable, Effect] = {}
+    running = inner.start()
+    effect: Effect | None = None
+    try:
+        effect = next(running)
+        while True:
+            try:
+                result = yield effect
+            except PolicyFault as fault:
+                effect = running.throw(fault)
+                continue
+            held.pop(effect.settles, None)
+            undo = effect.undo(result)
+            if undo is not None:
+                held[undo.settles] = undo
+            effect = running.send(result)
+    except StopIteration:
+        return Outcome(partition)
+    except PolicyFault as fault:
+        for undo in reversed(held.values()):
+            yield undo
+        return Outcome(partition, fault, effect)
+
+
+_JOBS, _RESULTS = Queue("jobs"), Queue("results")
+
+
+def _ready_queue(config: EngineConfig) -> Queue:
+    return Queue("synthesised", config.lookahead)
+
+
+def _in_flight(config: EngineConfig) -> Semaphore:
+    return Semaphore("proofs in flight", config.in_flight)
+
+
+@program
+def source(config: EngineConfig, partitions: tuple[tuple[Partition, ...], ...]) -> Generator[Effect, Any, None]:
+    """Admits proofs, at most `in_flight` at a time, and queues their partitions for synthesis."""
+    for proof in partitions:
+        yield Wait(_in_flight(config))
+        for partition in proof:
+            yield Put(_JOBS, partition)
+    for _ in range(config.synthesis_workers):
+        yield Put(_JOBS, None)
+
+
+@program
+def synthesis_worker(config: EngineConfig) -> Generator[Effect, Any, None]:
+    """Synthesises one partition after another and hands them to the GPU workers."""
+    while (partition := (yield Get(_JOBS))) is not None:
+        yield Compute("synthesis", partition)
+        yield Put(_ready_queue(config), partition)
+
+
+@program
+def gpu_worker(config: EngineConfig, policy: Any, gpu: Gpu) -> Generator[Effect, Any, None]:
+    """Proves one partition after another by the policy."""
+    while (partition := (yield Get(_ready_queue(config)))) is not None:
+        outcome = yield from guarded(policy.prove_partition(partition, gpu), partition)
+        yield Put(_RESULTS, outcome)
+
+
+@program
+def collector(config: EngineConfig) -> Generator[Effect, Any, tuple[Outcome, ...]]:
+    """Gathers results; a finished proof makes room for the next; at the end the GPU workers are sent home."""
+    outcomes: list[Outcome] = []
+    missing = {proof: config.partitions for proof in range(config.proofs)}
+    while missing:
+        outcome = yield Get(_RESULTS)
+        outcomes.append(outcome)
+        missing[outcome.partition.proof] -= 1
+        if not missing[outcome.partition.proof]:
+            del missing[outcome.partition.proof]
+            yield Notify(_in_flight(config))
+    for _ in range(config.gpu_workers * len(config.gpus)):
+        yield Put(_ready_queue(config), None)
+    return tuple(outcomes)
+
+
+def partitions_of(config: EngineConfig, sizes: Sizes) -> tuple[tuple[Partition, ...], ...]:
+    """The partitions of every proof of a batch."""
+    return tuple(
+        tuple(Partition(proof, index, sizes) for index in range(config.partitions)) for proof in range(config.proofs)
+    )
+
+
+def engine_programs(policy: Any, config: EngineConfig, sizes: Sizes) -> dict[str, Program]:
+    """The actors of an engine under a policy: name → program. They end when every partition has an outcome.
+
+    Parameters
+    ----------
+    policy : cuzklab.policies.Policy
+    config : EngineConfig
+    sizes : Sizes
+        Bytes of a partition's buffers.
+    """
+    programs = {"source": source(config, partitions_of(config, sizes))}
+    for number in range(config.synthesis_workers):
+        programs[f"synth{number}"] = synthesis_worker(config)
+    for gpu in config.gpus:
+        for number in range(config.gpu_workers):
+            programs[f"gpu{gpu.index}.w{number}"] = gpu_worker(config, policy, gpu)
+    programs["collector"] = collector(config)
+    return programs

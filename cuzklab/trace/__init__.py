@@ -1,0 +1,34 @@
+"""What is recorded, whoever ran it: one schema for live runs, simulations, counterexamples and imported captures.
+
+`schema` holds a row class a table; `recorder` collects rows; `store` writes a run as a directory of Parquet files and
+a `run.json`, and reads it back.
+"""
+
+from cuzklab.trace.recorder import Recorder
+from cuzklab.trace.schema import (
+    TABLES,
+    Counter,
+    Kernel,
+    LockUse,
+    Span,
+    Transfer,
+    VramEvent,
+    WaitInterval,
+)
+from cuzklab.trace.store import Run, RunInfo, load_run, write_run
+
+__all__ = [
+    "TABLES",
+    "Counter",
+    "Kernel",
+    "LockUse",
+    "Recorder",
+    "Run",
+    "RunInfo",
+    "Span",
+    "Transfer",
+    "VramEvent",
+    "WaitInterval",
+    "load_run",
+    "write_run",
+]
