@@ -1,0 +1,86 @@
+"""One Groth16 proof, the stages strung together."""
+
+import os
+import secrets
+from collections.abc import Callable
+
+import numpy as np
+
+from cuzklab.backends import host
+from cuzklab.errors import BadInput
+from cuzklab.prover import stages
+from cuzklab.prover.constraints import check_witness, check_witness_form
+from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey
+from cuzklab.prover.stages import DenseKey, MaskedPoints, QuerySums, ScaledPoints, SplitMsm
+from cuzklab.prover.verify import verify
+
+
+def prove(
+    key: ProvingKey | DenseKey,
+    witness: np.ndarray,
+    *,
+    system: ConstraintSystem | None = None,
+    r: int | None = None,
+    s: int | None = None,
+    threads: int | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> tuple[Proof, np.ndarray]:
+    """Prove that a witness satisfies the key's circuit.
+
+    Parameters
+    ----------
+    key : ProvingKey or DenseKey
+        `stages.dense_key` prepares a key once for many proofs.
+    witness : (wires, 4) uint64, plain
+    system : ConstraintSystem, optional
+        A key does not tell which constraint fails; with the system, an unsatisfied witness is found before any work.
+    r, s : int, optional
+        The proof's randomness, from the operating system unless given. With both given, the proof is the same bit for
+        bit whatever the number of threads. Whoever knows them learns about the witness: give them in tests only.
+    threads : int, optional
+        All processors unless given.
+    progress : callable, optional
+        Called with a stage's name before it starts and the share of stages that are done, 0 to 1.
+
+    Returns
+    -------
+    proof : Proof
+    public : (public, 4) uint64, plain
+        The public inputs it is about: outputs first, without the constant one.
+
+    Raises
+    ------
+    BadInput
+        The witness belongs to another circuit or does not satisfy this one; r or s is no scalar. Every proof is
+        verified before it is returned, so a wrong one never leaves.
+    """
+    check_witness_form(witness, key.wires)
+    threads = threads or len(os.sched_getaffinity(0))
+    if system is not None:
+        check_witness(system, witness, threads=threads)
+    r, s = _randomness("r", r), _randomness("s", s)
+    if isinstance(key, ProvingKey):
+        key = stages.dense_key(key)
+    report = _Progress(progress)
+
+    report("synthesis")
+    evaluations = stages.synthesis(key.constraints, witness, threads=threads)
+    report("prep_msm")
+    split = stages.prep_msm(key, witness, threads=threads)
+    report("ntt_h")
+    d_a, d_bc = np.empty((key.domain, 4), np.uint64), np.empty((2, key.domain, 4), np.uint64)
+    stages.load_evaluations(evaluations, d_a, d_bc)
+    del evaluations
+    stages.ntt_h(d_a, d_bc, threads=threads)
+    del d_bc
+    report("h_msm")
+    h = stages.h_msm(ScaledPoints(key.h, d_a), threads=threads)
+    queries = {"l": split.l, "a": split.a, "b_g1": split.b_g1, "b_g2": split.b_g2}
+    report("batch_add")
+    ones = {name: stages.batch_add(query.ones, threads=threads) for name, query in queries.items() if query.ones}
+    report("tail_msm")
+    sums = {name: stages.tail_msm(queries[name].tail, threads=threads) for name in ("l", "a", "b_g1")}
+    report("b_g2_msm")
+    sums["b_g2"] = stages.b_g2_msm(split.b_g2.tail, threads=threads)
+    report("epilogue")
+    proof = stages.epilogue(key, stages.add_up(h, ones, sums), r, s)
