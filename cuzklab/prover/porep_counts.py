@@ -13,10 +13,10 @@ The rows are those of SHA-256 circuits, which make up nearly all of that partiti
 * few long rows, Σ 2^e · bit = Σ 2^i · result bit, each several additions at once; they define the result bits;
 * rows with field elements, (s + c) · s' = s'': the share of a permutation such as Poseidon.
 
-The share of significant values is our inference, not a published count: 5 % of the auxiliary wires and 5 % of those in
-B. That makes 1.7 million points of B's tail, or 25 s of one thread's G2 MSM at 15 µs a point, as was published; and
-tails of L, A and B in G1 that cost a quarter of an MSM over H. A count of the partition's SHA-256 compressions (5,040 of
-about 25,000 constraints) leaves 2 to 5 %. In any case the split MSM pays: 95 % of the scalars are 0 or 1.
+The share of significant values is our inference, not a published count: 5 % of the auxiliary wires and 5 % of those
+in B. That makes 1.7 million points of B's tail, or 25 s of one thread's G2 MSM at 15 µs a point, as was published; and
+tails of L, A and B in G1 that cost a quarter of an MSM over H. A count of the partition's SHA-256 compressions (5,040
+of about 25,000 constraints) leaves 2 to 5 %. In any case the split MSM pays: 95 % of the scalars are 0 or 1.
 """
 
 from dataclasses import dataclass
@@ -104,7 +104,8 @@ def porep_counts(constraints: int) -> PorepCounts:
     """
     if constraints < MINIMUM_CONSTRAINTS:
         raise BadInput(
-            f"PoRep-shaped circuit: {constraints} constraints cannot keep the shape; ask for at least {MINIMUM_CONSTRAINTS}"
+            f"PoRep-shaped circuit: {constraints} constraints cannot keep the shape; "
+            f"ask for at least {MINIMUM_CONSTRAINTS}"
         )
 
     def scaled(count: int) -> int:
@@ -123,7 +124,7 @@ def porep_counts(constraints: int) -> PorepCounts:
     boolean = b_aux_density - significant_in_b
     derived = aux - boolean - significant
     results = min(_RESULT_BITS * long_rows, boolean * 4 // 5)
-    # Nonzeros of C: an XOR has 3, of a triple the AND has 1 and the others 2. This must come out even, so results give way.
+    # Nonzeros of C: an XOR has 3, of a triple the AND has 1 and the others 2. Results give way so that this comes out.
     results += (c_nonzeros - significant - results - 3 * derived) % 4
     triples = (3 * derived - (c_nonzeros - significant - results)) // 4
     xors = derived - 3 * triples

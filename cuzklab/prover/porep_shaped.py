@@ -15,7 +15,7 @@ from cuzklab.prover.porep_counts import PorepCounts, porep_counts
 
 # A long row's terms have fewer different exponents than its result has bits: room for the carries.
 _CARRY_BITS = 4
-# Operands of a derived bit lie this near to each other, as in a real circuit, where wires are used soon after their making.
+# Operands of a derived bit lie this near to each other: a real circuit uses wires soon after it makes them.
 _WINDOW = 1024
 
 # Coefficients are numbered: these four, then 2^0 … 2^254, then the constants of the rows of field elements.
@@ -50,7 +50,7 @@ class PorepCircuit:
 
 @dataclass(frozen=True)
 class LongRows:
-    """Rows of additions: row j adds `terms[j]` derived bits, from number `start[j]` of those in A, to `bits[j]` bits."""
+    """Rows of additions: row j adds up `terms[j]` derived bits, from the one numbered `start[j]`, to `bits[j]` bits."""
 
     start: np.ndarray
     terms: np.ndarray
@@ -117,7 +117,7 @@ def porep_circuit(constraints: int, seed: int) -> PorepCircuit:
 
 
 def porep_witness(circuit: PorepCircuit, seed: int) -> np.ndarray:
-    """A witness that satisfies the circuit, shape (wires, 4) uint64, plain; public inputs and primary bits are random."""
+    """A witness that satisfies the circuit, (wires, 4) uint64, plain; its public inputs and primary bits are random."""
     counts, wires, operands = circuit.counts, circuit.wires, circuit.operands
     rng = np.random.default_rng([seed, 1])
     bits = np.zeros(circuit.system.wires, np.uint8)

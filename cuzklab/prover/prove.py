@@ -11,7 +11,7 @@ from cuzklab.errors import BadInput
 from cuzklab.prover import stages
 from cuzklab.prover.constraints import check_witness, check_witness_form
 from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey
-from cuzklab.prover.stages import DenseKey, MaskedPoints, QuerySums, ScaledPoints, SplitMsm
+from cuzklab.prover.stages import DenseKey, ScaledPoints
 from cuzklab.prover.verify import verify
 
 
@@ -84,3 +84,36 @@ def prove(
     sums["b_g2"] = stages.b_g2_msm(split.b_g2.tail, threads=threads)
     report("epilogue")
     proof = stages.epilogue(key, stages.add_up(h, ones, sums), r, s)
+
+    report("verification")
+    public = witness[1 : 1 + key.public].copy()
+    verdict = verify(key.vk, public, proof)
+    if not verdict.valid:
+        raise BadInput(
+            f"witness: the proof made of it is not valid ({verdict.detail}), so it does not satisfy the key's circuit; "
+            "give the circuit (.r1cs) as well to learn which constraint fails"
+        )
+    report("done")
+    return proof, public
+
+
+_STEPS = ("synthesis", "prep_msm", "ntt_h", "h_msm", "batch_add", "tail_msm", "b_g2_msm", "epilogue", "verification")
+
+
+class _Progress:
+    """Reports steps as shares of all of them."""
+
+    def __init__(self, progress: Callable[[str, float], None] | None) -> None:
+        self._progress = progress
+
+    def __call__(self, step: str) -> None:
+        if self._progress:
+            self._progress(step, 1.0 if step == "done" else _STEPS.index(step) / len(_STEPS))
+
+
+def _randomness(name: str, given: int | None) -> int:
+    if given is None:
+        return secrets.randbelow(host.FR_MODULUS)
+    if not 0 <= given < host.FR_MODULUS:
+        raise BadInput(f"{name} = {given} is no scalar: it must be at least 0 and below the scalar field's prime")
+    return given

@@ -37,7 +37,7 @@ class Trapdoor:
 
 
 def trapdoor_from_seed(seed: str | int, domain: int) -> Trapdoor:
-    """Secrets drawn from SHAKE-256 of the seed: the first that are below r, not zero, and, for τ, outside the domain."""
+    """Secrets drawn from SHAKE-256 of the seed: the first that are below r, not zero and, for τ, outside the domain."""
 
     def draw(name: str, usable: Callable[[int], bool]) -> int:
         stream = hashlib.shake_256(f"cuzklab test setup\0{name}\0{seed}".encode())

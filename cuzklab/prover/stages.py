@@ -1,12 +1,13 @@
 """The proving stages, each a plain function of what it reads; `cuzklab.stages` is the table of their sizes and costs.
 
-Whoever strings them together decides on threads, locks and buffers: `prove` runs one after the other, a live policy runs
-each where and when it says. Inputs that stream to a device know how many bytes that takes (`streamed_bytes`).
+Whoever strings them together decides on threads, locks and buffers: `prove` runs one after the other, a live policy
+runs each where and when it says. Inputs that stream to a device know how many bytes that takes (`streamed_bytes`).
 
 A key serves many proofs, so what depends on it alone is done once, by `dense_key`: queries lose their points at
 infinity, whose wires occur in no row, and remember which wires are left (the densities of bellperson's keys).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,7 @@ class DenseKey:
     delta_g1: np.ndarray
     vk: VerifyingKey
     h: np.ndarray
-    l: DenseQuery  # noqa: E741  (the query's name in the field)
+    l: DenseQuery
     a: DenseQuery
     b_g1: DenseQuery
     b_g2: DenseQuery
@@ -132,7 +133,7 @@ class SplitMsm:
 class SplitMsms:
     """What `prep_msm` leaves, by query: l, a, b_g1, b_g2."""
 
-    l: SplitMsm  # noqa: E741
+    l: SplitMsm
     a: SplitMsm
     b_g1: SplitMsm
     b_g2: SplitMsm
@@ -229,10 +230,18 @@ class QuerySums:
     """The value of each query's MSM, both parts of a split added: four points of G1, one of G2."""
 
     h: np.ndarray
-    l: np.ndarray  # noqa: E741
+    l: np.ndarray
     a: np.ndarray
     b_g1: np.ndarray
     b_g2: np.ndarray
+
+
+def add_up(h: np.ndarray, ones: Mapping[str, np.ndarray], tails: Mapping[str, np.ndarray]) -> QuerySums:
+    """Join the sums of ones, where a query was split, with those of the tails; keyed by query."""
+    sums = dict(tails)
+    for query, point in ones.items():
+        sums[query] = (host.add_g2 if query == "b_g2" else host.add_g1)(sums[query], point)
+    return QuerySums(h=h, **sums)
 
 
 def epilogue(key: DenseKey, sums: QuerySums, r: int, s: int) -> Proof:
