@@ -1,7 +1,7 @@
 """Evaluation of constraints on a witness.
 
 Coefficients that are stored multiplied by R² (R = 2^256) and multiplied in Montgomery's way by plain witness values
-give Montgomery form at once: v·R² · w / R = v·w·R. Keys hold them so; `compiled` makes them so from a constraint system.
+give Montgomery form at once: v·R² · w / R = v·w·R. Keys hold them so; `compiled` makes them from a constraint system.
 """
 
 from dataclasses import dataclass, replace
@@ -60,7 +60,7 @@ def compiled(source: ConstraintSystem | ProvingKey) -> CompiledConstraints:
 
 
 def with_public_rows(system: ConstraintSystem) -> SparseMatrix:
-    """A with a row 1 · wire more for the constant one and each public wire, so that none of their polynomials is zero."""
+    """A with a row 1 · wire more for the constant one and each public wire, so that no polynomial of theirs is zero."""
     count = 1 + system.public
     one = host.ints_to_limbs([1], limbs=4)
     return SparseMatrix(

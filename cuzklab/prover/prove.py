@@ -51,12 +51,13 @@ def prove(
     Raises
     ------
     BadInput
-        The witness belongs to another circuit or does not satisfy this one; r or s is no scalar. Every proof is
-        verified before it is returned, so a wrong one never leaves.
+        The witness or the system belongs to another circuit, the witness does not satisfy this one, r or s is no
+        scalar. Every proof is verified before it is returned, so a wrong one never leaves.
     """
-    check_witness_form(witness, key.wires)
     threads = threads or len(os.sched_getaffinity(0))
+    check_witness_form(witness, key.wires)
     if system is not None:
+        stages.check_same_circuit(system, key)
         check_witness(system, witness, threads=threads)
     r, s = _randomness("r", r), _randomness("s", s)
     if isinstance(key, ProvingKey):

@@ -59,11 +59,32 @@ class DenseKey:
         return self.h.nbytes + sum(query.points.nbytes for query in (self.l, self.a, self.b_g1, self.b_g2))
 
 
+def check_same_circuit(system: ConstraintSystem, key: ProvingKey | DenseKey) -> None:
+    """Refuse a constraint system that cannot be the one a key was made for.
+
+    Raises
+    ------
+    BadInput
+        Their numbers of wires or public values, or their domains, differ.
+    """
+    mine, theirs = ((it.wires, it.public, it.domain) for it in (system, key))
+    if mine != theirs:
+        described = ("{} wires, {} public values, domain {}".format(*numbers) for numbers in (mine, theirs))
+        raise BadInput("circuit ({}) and key ({}) do not belong together".format(*described))
+
+
 def dense_key(key: ProvingKey, system: ConstraintSystem | None = None) -> DenseKey:
     """Prepare a key for proving; copies queries that have points at infinity.
 
     With the constraint system, c is evaluated from its C matrix instead of being taken as a ∘ b.
+
+    Raises
+    ------
+    BadInput
+        The constraint system is not the key's.
     """
+    if system is not None:
+        check_same_circuit(system, key)
     b_wires = np.flatnonzero(key.b_g2_query.any(axis=1))
     return DenseKey(
         wires=key.wires,

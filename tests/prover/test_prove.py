@@ -130,7 +130,7 @@ def test_a_witness_of_another_circuit_and_impossible_randomness_are_refused(shar
 def test_a_system_of_another_circuit_is_refused(shared_data):
     folder = shared_data / "groth16"
     key, witness = read_zkey(folder / "chain" / "chain.zkey"), read_witness(folder / "chain" / "chain.wtns")
-    with pytest.raises(BadInput, match="another circuit"):
+    with pytest.raises(BadInput, match=r"243 wires.*253 wires.*do not belong together"):
         prove(key, witness, system=read_r1cs(folder / "poseidon2" / "poseidon2.r1cs"))
 
 
@@ -139,6 +139,7 @@ def test_progress_names_the_stages_in_order(shared_data):
     seen = []
     prove(read_zkey(folder / "chain.zkey"), read_witness(folder / "chain.wtns"), progress=lambda *x: seen.append(x))
     assert [step for step, _ in seen] == [
-        "synthesis", "prep_msm", "ntt_h", "h_msm", "batch_add", "tail_msm", "b_g2_msm", "epilogue", "verification", "done",
+        "synthesis", "prep_msm", "ntt_h", "h_msm", "batch_add", "tail_msm", "b_g2_msm", "epilogue", "verification",
+        "done",
     ]  # fmt: skip
     assert seen[-1][1] == 1.0

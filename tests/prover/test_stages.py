@@ -131,7 +131,7 @@ def test_ntt_h_gives_a_b_minus_c_on_the_odd_powers():
         """The polynomial of degree below n with these values on the domain, at x, in Lagrange's form."""
         vanishing = pow(x, domain, R) - 1
         nodes = [pow(double, 2 * i, R) for i in range(domain)]
-        terms = (y * w * pow(x - w, -1, R) for y, w in zip(values + [0, 0], nodes, strict=True))
+        terms = (y * w * pow(x - w, -1, R) for y, w in zip([*values, 0, 0], nodes, strict=True))
         return vanishing * pow(domain, -1, R) * sum(terms) % R
 
     odd = [pow(double, 2 * i + 1, R) for i in range(domain)]
