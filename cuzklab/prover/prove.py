@@ -76,13 +76,12 @@ def prove(
     del d_bc
     report("h_msm")
     h = stages.h_msm(ScaledPoints(key.h, d_a), threads=threads)
-    queries = {"l": split.l, "a": split.a, "b_g1": split.b_g1, "b_g2": split.b_g2}
     report("batch_add")
-    ones = {name: stages.batch_add(query.ones, threads=threads) for name, query in queries.items() if query.ones}
+    ones = {name: stages.batch_add(query.ones, threads=threads) for name, query in split.items() if query.ones}
     report("tail_msm")
-    sums = {name: stages.tail_msm(queries[name].tail, threads=threads) for name in ("l", "a", "b_g1")}
+    sums = {name: stages.tail_msm(split[name].tail, threads=threads) for name in ("l", "a", "b_g1")}
     report("b_g2_msm")
-    sums["b_g2"] = stages.b_g2_msm(split.b_g2.tail, threads=threads)
+    sums["b_g2"] = stages.b_g2_msm(split["b_g2"].tail, threads=threads)
     report("epilogue")
     proof = stages.epilogue(key, stages.add_up(h, ones, sums), r, s)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuzklab.backends import host
+from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import CompiledConstraints, Evaluations, compiled, evaluate
 from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey, VerifyingKey
 from cuzklab.prover.setup import SNARKJS_ROOT
@@ -150,27 +151,23 @@ class SplitMsm:
     tail: ScaledPoints
 
 
-@dataclass(frozen=True)
-class SplitMsms:
-    """What `prep_msm` leaves, by query: l, a, b_g1, b_g2."""
-
-    l: SplitMsm
-    a: SplitMsm
-    b_g1: SplitMsm
-    b_g2: SplitMsm
-
-
 def synthesis(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int = 1) -> Evaluations:
     """Evaluate the constraints on a witness, shape (wires, 4), plain."""
     return evaluate(constraints, witness, threads=threads)
 
 
-def prep_msm(key: DenseKey, witness: np.ndarray, *, threads: int = 1) -> SplitMsms:
-    """Class the scalars of L, A and B as 0, 1 or other; make bitmaps of the ones and gather the tails."""
+def prep_msm(key: DenseKey, witness: np.ndarray, *, threads: int = 1) -> dict[str, SplitMsm]:
+    """Class the scalars of L, A and B as 0, 1 or other; make bitmaps of the ones and gather the tails.
+
+    Returns
+    -------
+    dict
+        Keyed by query: l, a, b_g1, b_g2.
+    """
     b_g1, b_g2 = _split(witness, key.b_g1.wires, [key.b_g1.points, key.b_g2.points])
     (l_split,) = _split(witness, key.l.wires, [key.l.points])
     (a_split,) = _split(witness, key.a.wires, [key.a.points])
-    return SplitMsms(l_split, a_split, b_g1, b_g2)
+    return {"l": l_split, "a": a_split, "b_g1": b_g1, "b_g2": b_g2}
 
 
 def _split(witness: np.ndarray, wires: np.ndarray, queries: list[np.ndarray]) -> list[SplitMsm]:

@@ -57,11 +57,10 @@ def full_msms(key, witness):
 def test_split_msm_equals_the_plain_msm(circuit, threads, request):
     _, witness, key, dense = request.getfixturevalue(circuit)
     split = stages.prep_msm(dense, witness, threads=threads)
-    queries = {name: getattr(split, name) for name in ("l", "a", "b_g1", "b_g2")}
-    assert all((query.ones is not None) == (circuit == "porep") for query in queries.values())
-    ones = {name: stages.batch_add(q.ones, threads=threads) for name, q in queries.items() if q.ones}
-    tails = {name: stages.tail_msm(queries[name].tail, threads=threads) for name in ("l", "a", "b_g1")}
-    tails["b_g2"] = stages.b_g2_msm(split.b_g2.tail, threads=threads)
+    assert all((query.ones is not None) == (circuit == "porep") for query in split.values())
+    ones = {name: stages.batch_add(q.ones, threads=threads) for name, q in split.items() if q.ones}
+    tails = {name: stages.tail_msm(split[name].tail, threads=threads) for name in ("l", "a", "b_g1")}
+    tails["b_g2"] = stages.b_g2_msm(split["b_g2"].tail, threads=threads)
     sums = stages.add_up(np.zeros(12, np.uint64), ones, tails)
     for name, expected in full_msms(key, witness).items():
         assert library_point(getattr(sums, name)) == expected, name
@@ -70,13 +69,13 @@ def test_split_msm_equals_the_plain_msm(circuit, threads, request):
 def test_the_split_has_each_scalar_in_its_class(porep):
     system, witness, _, dense = porep
     split = stages.prep_msm(dense, witness)
-    for query, wires in ((split.l, dense.l.wires), (split.a, dense.a.wires), (split.b_g1, dense.b_g1.wires)):
+    for query, wires in ((split["l"], dense.l.wires), (split["a"], dense.a.wires), (split["b_g1"], dense.b_g1.wires)):
         values = np.array(integers(witness[wires]), dtype=object)
         bits = np.unpackbits(query.ones.ones.view(np.uint8), bitorder="little")
         assert np.array_equal(bits[: len(values)], values == 1) and not bits[len(values) :].any()
         assert integers(query.tail.scalars) == [x for x in values if x > 1]
-    assert np.array_equal(split.b_g1.tail.scalars, split.b_g2.tail.scalars)
-    assert len(split.l.tail.scalars) < 0.06 * system.wires
+    assert np.array_equal(split["b_g1"].tail.scalars, split["b_g2"].tail.scalars)
+    assert len(split["l"].tail.scalars) < 0.06 * system.wires
 
 
 def test_dense_queries_leave_out_the_wires_of_no_row(porep):
@@ -94,8 +93,8 @@ def test_streamed_bytes_are_those_of_points_and_bitmap(porep):
     _, witness, _, dense = porep
     split = stages.prep_msm(dense, witness)
     count = len(dense.b_g2.wires)
-    assert split.b_g2.ones.streamed_bytes == 192 * count + -(-count // 8)
-    assert split.l.tail.streamed_bytes == (96 + 32) * len(split.l.tail.scalars)
+    assert split["b_g2"].ones.streamed_bytes == 192 * count + -(-count // 8)
+    assert split["l"].tail.streamed_bytes == (96 + 32) * len(split["l"].tail.scalars)
 
 
 @pytest.mark.parametrize("source", ["key", "system"])
