@@ -242,3 +242,96 @@ def _scalar(text: str | None, option: str) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 100):
         raise BadInput(f"{option} {text!r}: write a decimal number below the scalar field's prime")
     return int(text)
+
+
+# --- stored runs -----------------------------------------------------------------------------------------------------
+
+Store = Annotated[Path, typer.Option("--store", help="Folder that holds runs.")]
+DEFAULT_STORE = Path("reports")
+
+
+@runs.command("list")
+def runs_list(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """The stored runs, newest first."""
+    from cuzklab.trace.store import list_runs
+
+    found = list_runs(store)
+    rows = [
+        {
+            "run": str(run.path), "origin": run.info.origin, "policy": run.info.policy, "outcome": run.info.outcome,
+            "created": run.info.created, "title": run.info.title,
+        }
+        for run in found
+    ]  # fmt: skip
+    if as_json:
+        _emit(rows)
+    elif not rows:
+        print(f"no runs in {store}/; `cuzklab run` and `cuzklab report` store theirs there")
+    else:
+        _print_table(rows)
+
+
+@runs.command("show")
+def runs_show(run: Annotated[Path, typer.Argument(help="Directory of a run.")], as_json: Json = False) -> None:
+    """What a run was, how it ended, its figures, and what was captured."""
+    from cuzklab.trace.store import load_run
+    from cuzklab.units import format_value
+
+    info = load_run(run).info
+    if as_json:
+        from dataclasses import asdict
+
+        _emit(asdict(info))
+        return
+    print(f"{info.title}\n{info.origin}, {info.outcome}, {info.created}")
+    if info.explanation:
+        print(info.explanation)
+    for note in info.notes:
+        print(f"note: {note}")
+    _print_table([{"condition": key, "value": str(value)} for key, value in info.conditions.items()])
+    _print_table(
+        [
+            {"figure": metric["label"] or metric["kind"], "value": format_value(metric["value"], metric["unit"]),
+             "obtained": metric["obtained"]}
+            for metric in info.metrics
+        ]
+    )  # fmt: skip
+    _print_table([{"table": name, **facts} for name, facts in info.availability.items()])
+
+
+@runs.command("query")
+def runs_query(
+    sql: Annotated[str, typer.Argument(help="A SELECT over spans, locks, vram, transfers, kernels, waits, counters, runs.")],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Answer an SQL query over the tables of all stored runs; each table has a first column `run`."""
+    from cuzklab.trace.query import QueryError, query
+    from cuzklab.trace.store import list_runs
+
+    try:
+        frame = query(list_runs(store), sql)
+    except QueryError as error:
+        raise BadInput(str(error)) from None
+    if as_json:
+        print(frame.to_json(orient="records", indent=1))
+    else:
+        print(frame.to_string(index=False))
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    """A plain table on standard output; as wide as its content when it is not a terminal."""
+    if not rows:
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in rows[0]:
+        numeric = all(isinstance(row[name], int | float) for row in rows)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(f"{value:,}" if isinstance(value, int) else str(value)) for value in row.values()))
+    console = Console(soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 200)
+    console.print(table)
