@@ -11,6 +11,8 @@ from cuzklab.prover.files import read_r1cs, read_witness, read_zkey
 from cuzklab.prover.files.elements import coordinates
 from cuzklab.prover.porep_shaped import porep_shaped
 from cuzklab.prover.setup import setup
+from cuzklab.prover.shape import circuit_shape
+from cuzklab.stages import STAGES
 from tests.prover.plain import R, integers, limbs, products
 
 
@@ -95,6 +97,18 @@ def test_streamed_bytes_are_those_of_points_and_bitmap(porep):
     count = len(dense.b_g2.wires)
     assert split["b_g2"].ones.streamed_bytes == 192 * count + -(-count // 8)
     assert split["l"].tail.streamed_bytes == (96 + 32) * len(split["l"].tail.scalars)
+
+
+def test_measured_bytes_equal_the_formulas_of_the_table_of_stages(porep):
+    system, witness, _, dense = porep
+    shape = circuit_shape("porep-600", system, witness)
+    assert shape.domain == dense.domain
+    assert shape.key_bytes == dense.query_bytes
+    split = stages.prep_msm(dense, witness)
+    for part in ("l", "a", "b_g1", "b_g2"):
+        assert split[part].ones.streamed_bytes == STAGES["batch_add"].streamed_bytes(shape, part)
+    assert split["l"].tail.streamed_bytes == STAGES["tail_msm"].streamed_bytes(shape, "l")
+    assert shape.tail_share == pytest.approx(0.05, abs=0.5 / 600)
 
 
 @pytest.mark.parametrize("source", ["key", "system"])
