@@ -37,19 +37,13 @@ class SystemClock:
             time.sleep(remaining_ns / 1e9)
 
 
-@dataclass(frozen=True)
-class LinkRates:
-    """Bytes a second between host and device, and of page-locking host memory."""
+class TransferRates(Protocol):
+    """What a hardware profile says about copies and about page-locking."""
 
     pinned_bytes_per_s: float
     pageable_bytes_per_s: float
-    pin_bytes_per_s: float
-    unpin_bytes_per_s: float
-
-    def __post_init__(self) -> None:
-        for name, rate in vars(self).items():
-            if not rate > 0:
-                raise ValueError(f"{name} must be positive, not {rate}")
+    pin_s_per_byte: float
+    unpin_s_per_byte: float
 
 
 class Link:
@@ -59,7 +53,7 @@ class Link:
     as its own rate says, but occupies the link only for the time that its bytes need there.
     """
 
-    def __init__(self, rates: LinkRates) -> None:
+    def __init__(self, rates: TransferRates) -> None:
         self._rates = rates
         self._mutex = threading.Lock()
         self._free_at_ns = 0
@@ -125,13 +119,12 @@ class EmulatedStream:
 
     def upload(self, pieces: Sequence[Piece], *, pinned: bool) -> EmulatedWork:
         size_bytes = sum(piece.source.nbytes for piece in pieces)
+        copies = [(piece.source.reshape(-1), _target(piece)) for piece in pieces]
 
         def body(work: EmulatedWork) -> None:
-            work.start_ns, end_ns = self._device.link.reserve(
-                self._device.clock.now_ns(), size_bytes, pinned=pinned
-            )
-            for piece in pieces:
-                _copy(piece)
+            work.start_ns, end_ns = self._device.link.reserve(self._device.clock.now_ns(), size_bytes, pinned=pinned)
+            for words, target in copies:
+                _copy(words, target)
             self._device.clock.wait_until_ns(end_ns)
             work.transfer_ns = work.start_ns, self._device.clock.now_ns()
 
@@ -188,12 +181,19 @@ class EmulatedStream:
                 self._device.became_idle.notify_all()
 
 
-def _copy(piece: Piece) -> None:
-    words = piece.source.reshape(-1)
+def _target(piece: Piece) -> np.ndarray:
+    """The words that a piece of an upload fills; looked up at once, since memory may be freed under a copy."""
     first, extent = piece.offset_bytes // 8, piece.extent_bytes // 8
     target = piece.target.array[first : first + extent]
-    if len(target) != extent or len(words) > extent:
-        raise ValueError(f"{piece.source.nbytes} B do not fit at byte {piece.offset_bytes} of {piece.target.size_bytes} B")
+    if len(target) != extent or piece.source.size > extent:
+        raise ValueError(
+            f"{piece.source.nbytes} B do not fit into {piece.extent_bytes} B at {piece.offset_bytes} of "
+            f"{piece.target.size_bytes} B"
+        )
+    return target
+
+
+def _copy(words: np.ndarray, target: np.ndarray) -> None:
     target[: len(words)] = words
     target[len(words) :] = 0
 
@@ -206,11 +206,11 @@ class EmulatedDevice:
     index : int
     limit_bytes : int
         Memory that allocations can use.
-    rates : LinkRates
+    rates : TransferRates
     clock : Clock
     """
 
-    def __init__(self, index: int, limit_bytes: int, rates: LinkRates, clock: Clock | None = None) -> None:
+    def __init__(self, index: int, limit_bytes: int, rates: TransferRates, clock: Clock | None = None) -> None:
         self.index, self.limit_bytes = index, limit_bytes
         self.name = f"gpu{index}"
         self.clock: Clock = clock or SystemClock()
@@ -255,10 +255,10 @@ class EmulatedDevice:
             self._pool_bytes = 0
 
     def pin(self, size_bytes: int) -> None:
-        self._let_pass(size_bytes / self._rates.pin_bytes_per_s)
+        self._let_pass(size_bytes * self._rates.pin_s_per_byte)
 
     def unpin(self, size_bytes: int) -> None:
-        self._let_pass(size_bytes / self._rates.unpin_bytes_per_s)
+        self._let_pass(size_bytes * self._rates.unpin_s_per_byte)
 
     def _let_pass(self, seconds: float) -> None:
         self.clock.wait_until_ns(self.clock.now_ns() + round(seconds * 1e9))

@@ -176,7 +176,7 @@ class Board:
 
     def deliver(self, actor: Waiter, fault: PolicyFault) -> None:
         """Have a fault raised in an actor at its next effect, or where it waits; the mutex is held."""
-        actor.pending_fault = fault
+        actor.pending_fault = actor.pending_fault or fault
         if actor in self._blocked and (condition := self._blocked[actor][0].condition) is not None:
             condition.notify_all()
 

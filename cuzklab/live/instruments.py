@@ -57,6 +57,15 @@ class Instruments:
     def now(self) -> int:
         return self._recorder.clock() if self._recorder else 0
 
+    def push(self, name: str, category: str) -> None:
+        """Open an NVTX range of the calling thread."""
+        if self._ranges:
+            self._ranges.push(name, category)
+
+    def pop(self) -> None:
+        if self._ranges:
+            self._ranges.pop()
+
     @contextmanager
     def span(self, who: Who, name: str, category: str, device: int = -1, parent: str = "") -> Iterator[None]:
         """Record what a thread does inside, also when it fails."""

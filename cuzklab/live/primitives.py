@@ -75,9 +75,7 @@ class Permits:
 
     def wait(self, actor: Waiter) -> None:
         with self._board.mutex:
-            self._board.wait(
-                actor, Blocked("barrier", self.name, lambda: self.count > 0, condition=self._changed)
-            )
+            self._board.wait(actor, Blocked("barrier", self.name, lambda: self.count > 0, condition=self._changed))
             self.count -= 1
 
 
