@@ -23,6 +23,11 @@ def listing(words: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def sentence_case(text: str) -> str:
+    """A text with its first letter large."""
+    return text[:1].upper() + text[1:]
+
+
 def counted(number: int, noun: str) -> str:
     """``1 worker``, ``2 workers``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

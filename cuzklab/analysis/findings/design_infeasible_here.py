@@ -5,18 +5,15 @@ from collections.abc import Iterator
 import pandas as pd
 
 from cuzklab.analysis import vram
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import RECORDED, Case, figure
 from cuzklab.analysis.frames import records, window
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS, Finding
-from cuzklab.analysis.phrases import device_of, failed_request, listing, memory, run_kind, worker
+from cuzklab.analysis.phrases import device_of, failed_request, listing, memory, run_kind, sentence_case, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import Metric
 
-_WHAT = {
-    "device_oom": ("runs out of device memory", "device memory"),
-    "deadlock": ("comes to a deadlock", "no step is possible"),
-}
+_WHAT = {"device_oom": "runs out of device memory", "deadlock": "comes to a deadlock", "fault": "goes wrong"}
 
 
 @finding
@@ -28,7 +25,7 @@ def design_infeasible_here(case: Case) -> Iterator[Finding]:
         if key not in found or steps(run) < steps(found[key]):
             found[key] = run
     for (limit_bytes, outcome), run in found.items():
-        what, _ = _WHAT[outcome]
+        what = _WHAT[outcome]
         number = steps(run)
         peers = case.select(case.candidate, RECORDED, limit_bytes=limit_bytes) if limit_bytes else ()
         yield Finding(
@@ -37,16 +34,7 @@ def design_infeasible_here(case: Case) -> Iterator[Finding]:
             f"{_how(run)}.{_reproduced(peers, outcome, case)}",
             role="against",
             certainty="proved",
-            figures=(Metric("count", number, "computed", run.info.conditions, "steps of the shortest schedule"),)
-            + tuple(
-                Metric("size", float(value), "computed", run.info.conditions, label)
-                for request in records(vram.failed_requests(run), 1)
-                for label, value in (
-                    ("requested", request["requested_bytes"]),
-                    ("in use", request["live_bytes"]),
-                    ("short by", request["short_bytes"]),
-                )
-            ),
+            figures=_figures(run, number),
             evidence=_schedule(run),
             runs=(run.name, *(peer.name for peer in peers)),
             would_change="more device memory, or a design in which no worker can hold what another one lacks",
@@ -55,6 +43,15 @@ def design_infeasible_here(case: Case) -> Iterator[Finding]:
             vram_bytes=limit_bytes,
             gist=f"{what} on a schedule of {number} steps (proved by exhaustive check)",
         )
+
+
+def _figures(run: Run, number: int) -> tuple[Metric, ...]:
+    found = [figure(run, "count", number, "steps of the shortest schedule")]
+    for request in records(vram.failed_requests(run), 1):
+        found.append(figure(run, "size", request["requested_bytes"], "requested"))
+        found.append(figure(run, "size", request["live_bytes"], "in use"))
+        found.append(figure(run, "size", request["short_bytes"], "short by"))
+    return tuple(found)
 
 
 def steps(run: Run) -> int:
@@ -91,11 +88,11 @@ def _reproduced(peers: tuple[Run, ...], outcome: str, case: Case) -> str:
     other = [peer for peer in peers if peer.info.outcome != outcome]
     parts = []
     if same:
-        parts.append(f" {listing(f'{run_kind(peer)} {device_of(peer, case)}' for peer in same).capitalize()}"
-                     " ended the same way.")  # fmt: skip
+        names = listing(f"{run_kind(peer)} {device_of(peer, case)}" for peer in same)
+        parts.append(f" {sentence_case(names)} ended the same way.")
     for peer in other:
         ended = "did not meet that schedule" if peer.info.outcome == "ok" else f"ended in {peer.info.outcome}"
-        parts.append(f" {run_kind(peer).capitalize()} {device_of(peer, case)} {ended}.")
+        parts.append(f" {sentence_case(run_kind(peer))} {device_of(peer, case)} {ended}.")
     return "".join(parts)
 
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import pandas as pd
 
 from cuzklab.analysis import locks
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import RECORDED, Case, figure
 from cuzklab.analysis.frames import records, root, table
 from cuzklab.analysis.intervals import intersection, total, union
-from cuzklab.analysis.model import CERTAINTY_OF_ORIGIN, Finding, certainty_of
+from cuzklab.analysis.model import Finding, certainty_of
 from cuzklab.analysis.phrases import counted, listing, memory, run_kind, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_seconds
+from cuzklab.units import format_seconds
 
 _COLUMNS = {
     "lock": "str", "holder": "str", "partition": "str", "start_ns": "int64", "end_ns": "int64", "waiting": "str",
@@ -61,18 +61,17 @@ def _explained(case: Case, run: Run, role: str, stalls: pd.DataFrame) -> Finding
     worst = records(stalls, 1)[0]
     by_lock = stalls.groupby("lock")["stalled_ns"].sum().sort_values(ascending=False)
     whole = int(stalls["stalled_ns"].sum())
-    obtained = CERTAINTY_OF_ORIGIN[run.info.origin]
     return Finding(
         id="device_wide_sync_under_lock",
-        claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, workers waited for the whole device"
-        f" {counted(len(stalls), 'time')} while holding {listing(by_lock.index)} that another worker wanted, which kept"
-        f" others waiting for {format_seconds(whole * 1e-9)}; the longest:"
+        claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, workers waited for the whole"
+        f" device {counted(len(stalls), 'time')} while holding {listing(by_lock.index)} that another worker wanted,"
+        f" which kept others waiting for {format_seconds(whole * 1e-9)}; the longest:"
         f" {worker(worst['holder'], run)} under {worst['lock']} for {format_seconds(worst['stalled_ns'] * 1e-9)}.",
         role=role,
         certainty=certainty_of(run),
         figures=(
-            Metric("duration", whole * 1e-9, obtained, run.info.conditions, "lock wait behind device-wide waits"),
-            Metric("count", len(stalls), obtained, run.info.conditions, "device-wide waits under a wanted lock"),
+            figure(run, "duration", whole * 1e-9, "lock wait behind device-wide waits"),
+            figure(run, "count", len(stalls), "device-wide waits under a wanted lock"),
         ),
         evidence=records(stalls, 12),
         runs=(run.name,),
