@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
+from cuzklab.backends.host import SNARKJS_ROOT
 from cuzklab.errors import BadInput
 from cuzklab.prover import stages
 from cuzklab.prover.constraints import check_witness, compiled
@@ -127,8 +128,6 @@ def test_synthesis_evaluates_the_constraints(chain, source):
 
 def test_ntt_h_gives_a_b_minus_c_on_the_odd_powers():
     """Against polynomials evaluated one by one; the buffers given are used, whatever they held before."""
-    from cuzklab.prover.setup import SNARKJS_ROOT
-
     domain = 8
     rng = np.random.default_rng(1)
     vectors = [[int(x) for x in rng.integers(0, 2**62, domain - 2)] for _ in range(3)]
