@@ -95,6 +95,7 @@ class Effect:
 
     lasts: ClassVar[bool] = False
     local: ClassVar[bool] = False  # touches nothing that another actor can see, so its order does not matter
+    waits_for: ClassVar[str] = ""  # kind of wait in a trace, of an effect that can block
 
     def ready(self, world: World, actor: str) -> bool:
         return True
@@ -104,6 +105,10 @@ class Effect:
 
     def finish(self, world: World, actor: str) -> None:
         return None
+
+    def wait_kind(self, world: World) -> str:
+        """What an effect that is not ready waits for: lock, memory, barrier, queue, event, device_sync or join."""
+        return self.waits_for
 
     def undo(self, result: Any) -> "Effect | None":
         return None
@@ -135,6 +140,7 @@ class Acquire(Effect):
     """Take a lock. Blocks while somebody holds it, its holder included: locks are not re-entrant."""
 
     lock: Lock
+    waits_for: ClassVar[str] = "lock"
 
     def ready(self, world, actor):
         return world.read(self.lock) is None
@@ -243,11 +249,15 @@ class Alloc(Effect):
     pooled: bool = False
     device_wide: bool = False
     lasts: ClassVar[bool] = True
+    waits_for: ClassVar[str] = "memory"
 
     def ready(self, world, actor):
         if self.device_wide and not _device_idle(world, self.gpu):
             return False
         return self.on_full == "fail" or _free_for(world, self.gpu, self.pooled) >= self.size_bytes
+
+    def wait_kind(self, world):
+        return "device_sync" if self.device_wide and not _device_idle(world, self.gpu) else self.waits_for
 
     def start(self, world, actor):
         serial = (world.read(("serial", actor)) or 0) + 1
@@ -280,6 +290,7 @@ class Free(Effect):
     buffer: Buffer
     device_wide: bool = False
     lasts: ClassVar[bool] = True
+    waits_for: ClassVar[str] = "device_sync"
 
     def ready(self, world, actor):
         return not self.device_wide or _device_idle(world, self.buffer.gpu)
@@ -305,6 +316,7 @@ class Reserve(Effect):
 
     gpu: Gpu
     size_bytes: int
+    waits_for: ClassVar[str] = "memory"
 
     def ready(self, world, actor):
         promised = sum(size for _, size in world.read(("reserved", self.gpu)) or ())
@@ -479,6 +491,7 @@ class WaitEvent(Effect):
 
     event: Event
     stream: Stream | None = None
+    waits_for: ClassVar[str] = "event"
 
     def ready(self, world, actor):
         return self.stream is not None or fired(world, self.event)
@@ -512,6 +525,7 @@ class Launch(Effect):
     part: str = ""
     uses: tuple[Buffer, ...] = ()
     lasts: ClassVar[bool] = True
+    waits_for: ClassVar[str] = "event"
 
     @property
     def stream(self) -> Stream:
@@ -583,6 +597,7 @@ class DeviceSync(Effect):
 
     gpu: Gpu
     lasts: ClassVar[bool] = True
+    waits_for: ClassVar[str] = "device_sync"
 
     def ready(self, world, actor):
         return _device_idle(world, self.gpu)
@@ -601,6 +616,7 @@ class TrimPool(Effect):
 
     gpu: Gpu
     lasts: ClassVar[bool] = True
+    waits_for: ClassVar[str] = "device_sync"
 
     def ready(self, world, actor):
         return _device_idle(world, self.gpu)
@@ -663,6 +679,7 @@ class Wait(Effect):
     """Take a permit from a semaphore. Blocks while there is none."""
 
     semaphore: Semaphore
+    waits_for: ClassVar[str] = "barrier"
 
     def ready(self, world, actor):
         return _permits(world, self.semaphore) > 0
@@ -735,6 +752,7 @@ class Put(Effect):
 
     queue: Queue
     item: Any
+    waits_for: ClassVar[str] = "queue"
 
     def ready(self, world, actor):
         return self.queue.capacity is None or len(world.read(self.queue) or ()) < self.queue.capacity
@@ -755,6 +773,7 @@ class Get(Effect):
     """Take the oldest item of a queue. Blocks while it is empty."""
 
     queue: Queue
+    waits_for: ClassVar[str] = "queue"
 
     def ready(self, world, actor):
         return bool(world.read(self.queue))
@@ -803,6 +822,7 @@ class Join(Effect):
     """Wait until a forked program has ended."""
 
     task: Task
+    waits_for: ClassVar[str] = "join"
 
     def ready(self, world, actor):
         return world.read(("task", self.task.actor)) == "ended"
