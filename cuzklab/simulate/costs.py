@@ -106,8 +106,7 @@ def launch(machine: Machine, effect: Launch) -> Lasting:
     if streamed_bytes:
         rate = machine.hardware.transfer.pinned_bytes_per_s
         ends.append(machine.device_pcie(effect.gpu.index).serve(streamed_bytes, rate))
-    for end in ends:
-        yield end
+    yield from ends
 
 
 def upload(machine: Machine, effect: Upload, pinned: bool) -> Lasting:

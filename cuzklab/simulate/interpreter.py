@@ -5,8 +5,7 @@ what it reads, and whoever changes that carries the waiting effect out on the sp
 slips in between. An effect that lasts takes the time of its cost (`cuzklab.simulate.costs`).
 """
 
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -183,7 +182,7 @@ class Interpreter:
         else:
             holder = next((name for name in effect.blockers(self.world) if name), "")
             granted = self.env.event()
-            waiting = self.world.wait(actor, effect, self.env.now, effect.wait_kind(self.world), holder, granted)
+            self.world.wait(actor, effect, self.env.now, effect.wait_kind(self.world), holder, granted)
             result, fault = yield granted
             if fault is not None:
                 raise fault
@@ -257,11 +256,12 @@ class Interpreter:
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
         """Kernels begin when the earlier work of their stream is done; the actor waits for their end."""
         launch_ns = self.env.now
-        with self._in_order(effect.stream) as earlier:
-            if earlier is not None:
-                yield earlier
-            start_ns = self.env.now
-            yield from COSTS[Launch](self.machine, effect)
+        earlier, done = self._queue_on(effect.stream)
+        if earlier is not None:
+            yield earlier
+        start_ns = self.env.now
+        yield from COSTS[Launch](self.machine, effect)
+        self._dequeue(effect.stream, done)
         streamed_bytes = STAGES[effect.stage].streamed_bytes(self.machine.shape, effect.part)
         self.tracer.kernel(actor, effect, start_ns, launch_ns)
         self.tracer.transfer(actor, effect, start_ns, launch_ns, streamed_bytes, pinned=True)
@@ -269,31 +269,37 @@ class Interpreter:
     def _upload(self, actor: Actor, effect: Upload) -> Generator[simpy.Event, Any, None]:
         """From pinned memory the copy goes on by itself; from pageable memory the actor waits for its end."""
         start_ns = self.env.now
-        if effect.asynchronous(self.world):
-            gpu = effect.stream.gpu
-            self.env.process(self._copy(Actor(f"gpu{gpu.index}", device=gpu.index), actor, effect, pinned=True))
+        pinned = effect.asynchronous(self.world)
+        who = Actor(f"gpu{effect.stream.gpu.index}", device=effect.stream.gpu.index) if pinned else actor
+        copy = self._copy(who, actor, effect, pinned, *self._queue_on(effect.stream))
+        if pinned:
+            self.env.process(copy)
             return
-        yield from self._copy(actor, actor, effect, pinned=False)
+        yield from copy
         self.tracer.lasted(actor, effect, start_ns)
 
-    def _copy(self, who: Actor, issuer: Actor, effect: Upload, pinned: bool) -> Generator[simpy.Event, Any, None]:
+    def _copy(
+        self, who: Actor, issuer: Actor, effect: Upload, pinned: bool, earlier: simpy.Event | None, done: simpy.Event
+    ) -> Generator[simpy.Event, Any, None]:
+        """The copy itself: after the events that its stream waits for and the stream's earlier work."""
         issue_ns = self.env.now
-        with self._in_order(effect.stream) as earlier:
-            for event in self.world.read(("after", effect.stream)) or ():
-                yield from self._interpret(who, WaitEvent(event))
-            if earlier is not None:
-                yield earlier
-            start_ns = self.env.now
-            yield from upload(self.machine, effect, pinned)
+        for event in self.world.read(("after", effect.stream)) or ():
+            yield from self._interpret(who, WaitEvent(event))
+        if earlier is not None:
+            yield earlier
+        start_ns = self.env.now
+        yield from upload(self.machine, effect, pinned)
+        self._dequeue(effect.stream, done)
         self.tracer.transfer(issuer, effect, start_ns, issue_ns, effect.source.size_bytes, pinned)
         self._finish(who, effect)
 
-    @contextmanager
-    def _in_order(self, stream: Stream) -> Iterator[simpy.Event | None]:
-        """Take a place in a stream; gives the event that the work before it is done, if there is any."""
-        earlier, mine = self._last_on.get(stream), self.env.event()
-        self._last_on[stream] = mine
-        yield earlier
-        mine.succeed()
-        if self._last_on[stream] is mine:
+    def _queue_on(self, stream: Stream) -> tuple[simpy.Event | None, simpy.Event]:
+        """Take the next place in a stream: the end of the work before it, if there is any, and its own end."""
+        earlier, done = self._last_on.get(stream), self.env.event()
+        self._last_on[stream] = done
+        return earlier, done
+
+    def _dequeue(self, stream: Stream, done: simpy.Event) -> None:
+        done.succeed()
+        if self._last_on[stream] is done:
             del self._last_on[stream]

@@ -186,19 +186,20 @@ def simulate(
         proofs_completed=len(found.completed),
         partitions_failed=sum(not outcome.ok for outcome in ending.outcomes),
         recorder=recorder,
-        devices=tuple(
-            {
-                "index": gpu.index,
-                "name": hardware.title,
-                "vram_limit_bytes": gpu.vram_bytes,
-                "margin_bytes": gpu.margin_bytes,
-            }
-            for gpu in devices
-        ),  # fmt: skip
+        devices=tuple(_device(gpu, hardware) for gpu in devices),
         inputs={f"hardware {hardware.name}": hardware.digest, f"workload {workload.name}": workload.digest},
         notes=_notes(hardware),
         complete_trace=record,
     )
+
+
+def _device(gpu: Gpu, hardware: Hardware) -> dict[str, Any]:
+    return {
+        "index": gpu.index,
+        "name": hardware.title,
+        "vram_limit_bytes": gpu.vram_bytes,
+        "margin_bytes": gpu.margin_bytes,
+    }
 
 
 def _notes(hardware: Hardware) -> tuple[str, ...]:
