@@ -108,6 +108,10 @@ class Effect:
     def finish(self, world: World, actor: str) -> None:
         return None
 
+    def wait_kind(self, world: World) -> str:
+        """What an effect that is not ready waits for: lock, memory, barrier, queue, event, device_sync or join."""
+        return self.waits_for
+
     def undo(self, result: Any) -> "Effect | None":
         return None
 
@@ -261,6 +265,9 @@ class Alloc(Effect):
         if self.device_wide and not _device_idle(world, self.gpu):
             return False
         return self.on_full == "fail" or _free_for(world, self.gpu, self.pooled) >= self.size_bytes
+
+    def wait_kind(self, world):
+        return "device_sync" if self.device_wide and not _device_idle(world, self.gpu) else self.waits_for
 
     def start(self, world, actor):
         serial = (world.read(("serial", actor)) or 0) + 1
