@@ -1,14 +1,14 @@
 """From programs to findings: survey, causes, shortest schedules."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waiting_of, waits_for_ever
 from cuzklab.check.findings import Exploration, Finding, Step
 from cuzklab.check.model import Fault, Model, State
 from cuzklab.check.search import Budget, LimitReached, Progress, Survey, survey
-from cuzklab.check.shortest import Goal, all_ended, shorten
+from cuzklab.check.shortest import Goal, Quest, all_ended, shorten
 from cuzklab.check.words import deadlock_message, fault_message, leak_message
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Effect
@@ -36,6 +36,10 @@ class _Found:
     states: list[tuple[State, int | None]] = field(default_factory=list)
     places: dict[tuple[tuple[int, str], ...], list[set[int]]] = field(default_factory=dict)
     everyone: bool = False
+
+    @property
+    def is_fault(self) -> bool:
+        return self.states[0][1] is not None
 
     def add_place(self, standing: Iterable[tuple[int, str, int]]) -> None:
         """Actors (slot), each at a site and there at a node."""
@@ -91,18 +95,16 @@ def explore(
     seen = survey(model, budget, partial_order)
     futures = Futures(model)
     found = _causes(model, futures, seen)
-    findings = []
-    for item in found:
-        state, mover = min(item.states, key=lambda place: len(seen.schedule(place[0])))
-        schedule = [*seen.schedule(state), *([] if mover is None else [mover])]
-        proved = False
-        if shortest and not seen.stopped:
-            try:
-                schedule = shorten(model, _goal(model, futures, item), schedule, budget)
-                proved = True
-            except (LimitReached, KeyboardInterrupt):
-                pass
-        findings.append(_finding(model, futures, item.cause, schedule, proved))
+    quests = [Quest(_goal(model, futures, item), _first_schedule(seen, item)) for item in found]
+    if shortest and not seen.stopped:
+        try:
+            shorten(model, quests, budget, seen.reduction)
+        except (LimitReached, KeyboardInterrupt):
+            pass  # those that are not proved say so
+    findings = [
+        _finding(model, futures, item.cause, quest.schedule, quest.proved)
+        for item, quest in zip(found, quests, strict=True)
+    ]
     findings.sort(key=lambda finding: (len(finding.schedule), finding.kind, finding.effect))
     outcomes = {_OUTCOMES.get(item.cause.kind, _outcome(item)) for item in found} - {"ok"}
     if seen.ended:
@@ -113,8 +115,12 @@ def explore(
     )  # fmt: skip
 
 
+def _first_schedule(seen: Survey, item: _Found) -> list[int]:
+    return min(([*seen.schedule(state), *([] if mover is None else [mover])] for state, mover in item.states), key=len)
+
+
 def _outcome(item: _Found) -> str:
-    return "fault" if item.states[0][1] is not None else "deadlock"
+    return "fault" if item.is_fault else "deadlock"
 
 
 # --- causes ----------------------------------------------------------------------------------------------------------
@@ -137,6 +143,10 @@ def _core_cause(model: Model, state: State, core: Core) -> Cause:
 def _site_of(model: Model, state: State, slot: int) -> str:
     node = model.node(state, slot)
     return site(node.effect, node.where, node.actor)
+
+
+def _leak_cause(leak: tuple[str, str, str]) -> Cause:
+    return Cause("leak", (f"{leak[0]} {leak[1]}",))
 
 
 def leaks(model: Model, state: State) -> list[tuple[str, str, str]]:
@@ -171,8 +181,8 @@ def _causes(model: Model, futures: Futures, seen: Survey) -> list[_Found]:
             item.states.append((state, None))
             item.add_place([(slot, _site_of(model, state, slot), state[slot]) for slot in core.slots])
     for state in seen.ended:
-        for thing, name, _ in leaks(model, state):
-            cause = Cause("leak", (f"{thing} {name}",))
+        for leak in leaks(model, state):
+            cause = _leak_cause(leak)
             item = found.setdefault(cause, _Found(cause, everyone=True))
             item.states.append((state, None))
     return list(found.values())
@@ -184,34 +194,24 @@ def _causes(model: Model, futures: Futures, seen: Survey) -> list[_Found]:
 def _goal(model: Model, futures: Futures, item: _Found) -> Goal:
     cause = item.cause
     if item.everyone:
-        return Goal((all_ended(model),), lambda state: _shows_leak(model, state, cause))
+        return Goal(
+            (all_ended(model),), state=lambda state: any(_leak_cause(leak) == cause for leak in leaks(model, state))
+        )
     places = tuple(
         tuple((slot, frozenset(targets)) for (slot, _), targets in zip(key, nodes, strict=True))
         for key, nodes in item.places.items()
     )
-    if item.states[0][1] is not None:
-        return Goal(places, _fault_test(model, cause), last_step=1)
-    return Goal(places, lambda state: _shows_core(model, futures, state, cause))
+    if item.is_fault:
+        return Goal(places, fault=lambda fault, actor: _fault_cause(fault, actor) == cause)
+    return Goal(places, state=lambda state: _core_at(model, futures, state, cause) is not None)
 
 
-def _fault_test(model: Model, cause: Cause) -> Callable[[State], int | None]:
-    def mover(state: State) -> int | None:
-        for slot in model.living(state):
-            fault = model.move(state, slot).fault
-            if fault is not None and _fault_cause(fault, model.names[slot]) == cause:
-                return slot
-        return None
-
-    return mover
-
-
-def _shows_core(model: Model, futures: Futures, state: State, cause: Cause) -> int | None:
+def _core_at(model: Model, futures: Futures, state: State, cause: Cause) -> Core | None:
+    """The core of a deadlock with that cause among those who wait for ever in a state."""
     stuck = waits_for_ever(model, futures, state)
-    return next((0 for core in cores(model, futures, state, stuck) if _core_cause(model, state, core) == cause), None)
-
-
-def _shows_leak(model: Model, state: State, cause: Cause) -> int | None:
-    return next((0 for thing, name, _ in leaks(model, state) if cause.sites == (f"{thing} {name}",)), None)
+    return next(
+        (core for core in cores(model, futures, state, stuck) if _core_cause(model, state, core) == cause), None
+    )
 
 
 # --- findings --------------------------------------------------------------------------------------------------------
@@ -232,8 +232,7 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
         actor = steps[-1].actor
         message = fault_message(actor, fault.fault, fault.effect, fault.where, model.view(state))
         return Finding(cause.kind, message, tuple(steps), str(fault.effect), fault.where, (actor,), (), shortest)
-    stuck = waits_for_ever(model, futures, state)
-    core = next((core for core in cores(model, futures, state, stuck) if _core_cause(model, state, core) == cause), None)
+    core = _core_at(model, futures, state, cause)
     if core is not None:
         waiting = {slot: waiting_of(model, futures, state, slot) for slot in blocked_slots(model, state)}
         order = [*core.slots, *(slot for slot in waiting if slot not in core.slots)]
@@ -242,5 +241,7 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
             cause.kind, deadlock_message(cause.kind, concerned), tuple(steps), concerned[0].effect, concerned[0].where,
             tuple(wait.actor for wait in concerned), tuple(waiting[slot] for slot in order), shortest,
         )  # fmt: skip
-    thing, name, owner = next(leak for leak in leaks(model, state) if cause.sites == (f"{leak[0]} {leak[1]}",))
-    return Finding("leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), shortest)
+    thing, name, owner = next(leak for leak in leaks(model, state) if _leak_cause(leak) == cause)
+    return Finding(
+        "leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), shortest
+    )

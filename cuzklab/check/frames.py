@@ -15,7 +15,15 @@ from typing import Any
 
 _PLAIN = (int, float, complex, str, bytes, type(None), type(Ellipsis))
 _BY_IDENTITY = (CodeType, FunctionType, BuiltinFunctionType, ModuleType, type)
-_ITERATORS = (type(iter(())), type(iter([])), type(iter(range(0))), type(iter(range(1 << 70))), type(iter("")), enumerate, zip)
+_ITERATORS = (
+    type(iter(())),
+    type(iter([])),
+    type(iter(range(0))),
+    type(iter(range(1 << 70))),
+    type(iter("")),
+    enumerate,
+    zip,
+)
 
 
 class _Unknown(Exception):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from cuzklab.check.automaton import ABSENT, ENDED, Escape, Node, Unfolding, fork_origin
+from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Effect, Fork, OutOfDeviceMemory, PolicyFault
 from cuzklab.policies.model import Lock, Program, Queue
@@ -182,7 +182,7 @@ class Model:
         try:
             number = self._numbers[slot].get(value)
         except TypeError:
-            raise BadInput(f"{self.names[slot]}: the value {value!r} is not hashable, so states cannot be told apart")
+            raise BadInput(f"{self.names[slot]}: {value!r} is not hashable, so states cannot be told apart") from None
         if number is None:
             number = self._numbers[slot][value] = len(self.values[slot])
             self.values[slot].append(value)

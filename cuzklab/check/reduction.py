@@ -71,8 +71,7 @@ class PartialOrder:
         """Whether the move, which is possible and does not fault, need not be interleaved with those of others."""
         model = self._model
         node = model.node(state, slot)
-        table = model.table(state[slot])
-        touched = {*table.reads, *table.writes}
+        touched = self._touched(state, slot)
         if node.effect.gives and not node.begun:
             touched = set()
         if slot in model.parents and move.following == ENDED:
@@ -81,15 +80,29 @@ class PartialOrder:
             if task not in model.contended_tasks:
                 touched.discard(task)
                 self._eager_endings.add(task)
+        if not self._unshared(state, slot, touched):
+            return False
+        self._relied.update(touched)
+        return True
+
+    def unseen(self, state: State, slot: int) -> bool:
+        """Whether the actor's next move neither affects what others can do before it moves again, nor depends on it.
+
+        Such a move can be put off until just before the actor's next. To be asked after a complete survey.
+        """
+        return self._unshared(state, slot, self._touched(state, slot))
+
+    def _touched(self, state: State, slot: int) -> set[int]:
+        table = self._model.table(state[slot])
+        return {*table.reads, *table.writes}
+
+    def _unshared(self, state: State, slot: int, touched: set[int]) -> bool:
         held = None
-        relied = []
         for key in touched:
             if not all(self._dormant(state, user, slot) for user in self._users[key] if user != slot):
                 held = self._held(state, slot) if held is None else held
                 if not self._guards[key] & held:
                     return False
-            relied.append(key)
-        self._relied.update(relied)
         return True
 
     def _held(self, state: State, slot: int) -> frozenset[int]:

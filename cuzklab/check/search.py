@@ -73,6 +73,8 @@ class Survey:
         States in which every program has ended.
     stopped : str
         Why the search ended before its time; empty when it is complete.
+    reduction : PartialOrder or None
+        What was learned about who shares what, where the survey was reduced.
     """
 
     parents: dict[State, tuple[State, int] | None] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class Survey:
     blocked: dict[tuple[int, ...], State] = field(default_factory=dict)
     ended: list[State] = field(default_factory=list)
     stopped: str = ""
+    reduction: PartialOrder | None = None
 
     def schedule(self, state: State) -> list[int]:
         """Slots of the actors that moved, from the start to the state."""
@@ -107,7 +110,7 @@ def survey(model: Model, budget: Budget, partial_order: bool = True) -> Survey:
     """
     reduction = PartialOrder(model) if partial_order else None
     while True:
-        found = Survey()
+        found = Survey(reduction=reduction)
         try:
             _explore(model, budget, reduction, found)
         except (WidthExceeded, AssumptionBroken):
