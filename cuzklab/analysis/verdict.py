@@ -19,7 +19,6 @@ from cuzklab.analysis.case import Case, metrics_of
 from cuzklab.analysis.model import Finding, Verdict
 from cuzklab.analysis.phrases import memory
 from cuzklab.trace import Run
-from cuzklab.units import format_size
 
 FORMAT_VERSION = 1
 
@@ -61,20 +60,14 @@ def _infeasible(
 ) -> Verdict:
     of_baseline = [found for found in findings if found.subject == case.baseline and case.is_here(found.vram_bytes)]
     fails = _pick(of_baseline, "feasibility", "supports")
-    works = [found for found in of_baseline if found.aspect == "feasibility" and found.role == "context"]
-    ran = case.select(case.baseline, ("live", "imported", "simulated"), ("ok",), case.here_bytes)
+    works = _pick(of_baseline, "feasibility", "context")
     roomier = sorted(
         (found for found in elsewhere if found.aspect == "feasibility" and found.role != "against"),
         key=lambda found: found.vram_bytes or 0,
     )[:1]
     where = memory(case.here_bytes)
-    then = "; ".join(f"it {found.gist}" for found in roomier)
-    change = (
-        f"a device of {format_size(roomier[0].vram_bytes)} or more, where {then}"
-        if roomier
-        else "a device with more memory on which it is shown to work"
-    )
-    if (works or ran) and not fails:
+    change = "a device with more memory" + (f": it {roomier[0].gist}" if roomier else " on which it is shown to work")
+    if works and not fails:
         because = [*infeasible, *works, *against, *roomier]
         return _say("revert", f"Revert {case.candidate} {where}", because, case, change)
     because = [*infeasible, *fails, *roomier]
