@@ -21,8 +21,19 @@ kernels, 10 behind the same worker's and 2 behind none.
 from pathlib import Path
 
 from cuzklab.analysis import Case
-from cuzklab.trace import Counter, Kernel, LockUse, Recorder, Run, RunInfo, Span, Transfer, VramEvent, WaitInterval
-from cuzklab.trace import write_run
+from cuzklab.trace import (
+    Counter,
+    Kernel,
+    LockUse,
+    Recorder,
+    Run,
+    RunInfo,
+    Span,
+    Transfer,
+    VramEvent,
+    WaitInterval,
+    write_run,
+)
 from cuzklab.units import GiB, Metric
 
 MS = 1_000_000
@@ -172,25 +183,28 @@ def phase10_out_of_memory(folder: Path, origin: str = "live", policy: str = "pha
     return write_run(folder / f"{origin}-{policy}-16", info, writer.recorder)
 
 
-def phase10_roomy(folder: Path, origin: str = "live", policy: str = "phase10_ordered", gain_ms: float = 0) -> Run:
-    """Two locks on 40 GiB, four partitions, all proved; each partition takes `gain_ms` less of `compute` than 40 ms.
+def phase10_roomy(folder: Path, origin: str = "live", policy: str = "phase10_ordered", gain_ms: int = 0) -> Run:
+    """Two locks on 40 GiB, four partitions, all proved; each holds `compute` for 40 − `gain_ms` ms (at most 4 less).
 
-    The second worker stages at 12 ms while the first computes, so 25 GiB are live at most (its 12 beside 13), and the
-    device-wide trim under `mem` waits for the first worker's kernels in [14, 22).
+    A partition is staged from 20 ms before its kernels' lock, while the one before computes: 25 GiB are live at most.
+    Its device-wide allocation under `mem` waits 4 ms for those kernels.
     """
     writer = Writer(40 * GiB)
     for k in range(4):
         worker, partition, at = WORKERS[k % 2], f"p0.{k}", 10 + (40 - gain_ms) * k
-        begin = max(0, at - 38)
-        staged = at if k == 0 else at - 20
+        begin = 0 if k < 2 else at - 38 + gain_ms
+        staged = at - 4 if k == 0 else at - 20
+        uploaded = staged + (4 if k == 0 else 8)
         writer.span(begin, at + 42 - gain_ms, "prove_partition", worker, partition, "call")
         writer.span(begin, begin + 20, "prep_msm", worker, partition)
         writer.span(begin + 20, begin + 30, "b_g2_msm", worker, partition)
-        writer.lock("gpu0.mem", staged, staged, staged + 4, worker, partition)
-        _stage(writer, staged, worker, partition, "gpu0.mem")
+        writer.lock("gpu0.mem", staged, staged, uploaded, worker, partition)
+        writer.vram(staged, "alloc", "d_a", 4 * GiB, worker, partition, "gpu0.mem")
+        writer.vram(staged, "alloc", "d_bc", 8 * GiB, worker, partition, "gpu0.mem")
         if k:
-            writer.wait(staged, staged + 2, "device_sync", "gpu0", worker, partition)
-        writer.lock("gpu0.compute", staged + 4, at, at + 40 - gain_ms, worker, partition,
+            writer.wait(staged, staged + 4, "device_sync", "gpu0", worker, partition)
+        writer.transfer(uploaded - 4, uploaded, 12 * GiB, worker, partition)
+        writer.lock("gpu0.compute", uploaded, at, at + 40 - gain_ms, worker, partition,
                     WORKERS[(k + 1) % 2] if k else "")  # fmt: skip
         _kernels(writer, at - gain_ms, worker, partition, "gpu0.compute")
         writer.span(at + 41 - gain_ms, at + 42 - gain_ms, "epilogue", worker, partition)
