@@ -6,7 +6,7 @@ workers have a pattern, and every figure has its table.
 """
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 STAGE_COLOURS: Mapping[str, str] = {
@@ -22,8 +22,13 @@ STAGE_COLOURS: Mapping[str, str] = {
     "pin": "#B59A6A",
     "unpin": "#B59A6A",
 }
-BUFFER_COLOURS: Mapping[str, str] = {"d_a": "#E69F00", "d_bc": "#0072B2"}
+# Who: softer than the stages' colours and of alternating lightness, for holds of locks and of memory.
+WORKER_COLOURS = ("#4A6FA5", "#DDA49A", "#7C8A35", "#B9A7DB", "#3F8F8B", "#E3C77B", "#8C5A7A", "#A9C1D9")
 _OTHERS = ("#999933", "#AA4499", "#44AA99", "#DDCC77", "#882255", "#6699CC")
+
+STAGE_ORDER = ("synthesis", "prep_msm", "b_g2_msm", "ntt_h", "h_msm", "batch_add", "tail_msm", "epilogue")
+# The page of a report replaces the first colour by its own background.
+SEQUENTIAL = ((0.0, "#EEF2F6"), (1.0, "#0072B2"))
 
 WAIT = "#9AA4AE"
 LIMIT = "#C0392B"
@@ -46,9 +51,15 @@ def colour_of_stage(name: str) -> str:
     return STAGE_COLOURS.get(name) or _OTHERS[sum(name.encode()) % len(_OTHERS)]
 
 
-def colour_of_buffer(name: str) -> str:
-    """The colour of a device buffer: its own, or that of the stage whose scratch memory it is."""
-    return BUFFER_COLOURS.get(name) or colour_of_stage(name.removeprefix("scratch").lstrip(".:/ "))
+def colour_of_worker(worker: str, workers: Sequence[str]) -> str:
+    """The colour of a worker among all workers of a run; grey for nobody."""
+    return WORKER_COLOURS[workers.index(worker) % len(WORKER_COLOURS)] if worker in workers else WAIT
+
+
+def shade(colour: str, opacity: float) -> str:
+    """A colour that lets the page through, so that it is lighter on light and darker on dark."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"
 
 
 def plain(text: object, length: int = LABEL_LENGTH) -> str:
