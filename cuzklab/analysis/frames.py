@@ -4,10 +4,14 @@ Workers are named by their root: the threads that ``gpu0.w1`` starts (``gpu0.w1/
 without their part: ``batch_add.l`` is a use of ``batch_add``.
 """
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from cuzklab.analysis.intervals import Intervals, union
+from cuzklab.analysis.model import MAX_EVIDENCE_ROWS
 from cuzklab.trace import Run
 
 TIMELINE_COLUMNS = (
@@ -25,6 +29,22 @@ _TIME_COLUMNS = {
 }
 
 
+def table(rows: Iterable[tuple[Any, ...]], columns: Mapping[str, str]) -> pd.DataFrame:
+    """A frame of rows whose columns have the given types, also when there are none."""
+    return pd.DataFrame(list(rows), columns=list(columns)).astype(dict(columns))
+
+
+def records(rows: pd.DataFrame, at_most: int = MAX_EVIDENCE_ROWS) -> tuple[dict[str, Any], ...]:
+    """Rows as plain values that JSON knows, for evidence: the first ones, nulls as None."""
+    return tuple(
+        {
+            name: None if pd.isna(value) else getattr(value, "item", lambda value=value: value)()
+            for name, value in row.items()
+        }
+        for row in rows.head(at_most).to_dict("records")
+    )
+
+
 def root(actors: pd.Series) -> pd.Series:
     """The worker for which each actor works: what stands before the first slash."""
     return actors.str.partition("/")[0] if len(actors) else actors
@@ -33,8 +53,8 @@ def root(actors: pd.Series) -> pd.Series:
 def window(run: Run) -> tuple[int, int]:
     """First and last moment of a run, in nanoseconds, over everything that happened; (0, 0) without any."""
     moments = [
-        run.table(table)[column].dropna().to_numpy(np.int64)
-        for table, columns in _TIME_COLUMNS.items()
+        run.table(name)[column].dropna().to_numpy(np.int64)
+        for name, columns in _TIME_COLUMNS.items()
         for column in columns
     ]
     together = np.concatenate(moments)
@@ -152,7 +172,7 @@ def _bars(rows: pd.DataFrame, group: str, lane: pd.Series, category: pd.Series |
             "label": label,
             "worker": root(rows["worker"]),
             "partition": rows["partition"],
-            "device": rows["device"] if "device" in rows else -1,
-            "open": rows["open"] if "open" in rows else False,
+            "device": rows.get("device", -1),
+            "open": rows.get("open", False),
         }
     )

@@ -41,6 +41,8 @@ class Finding:
         The policy that it is about.
     vram_bytes : int or None
         The limit of device memory at which it holds; None where it does not depend on one.
+    gist : str
+        The claim as a clause about the subject, for the sentence of a verdict: "runs out of memory in 11 steps".
     """
 
     id: str
@@ -54,6 +56,7 @@ class Finding:
     aspect: str = "mechanism"
     subject: str = ""
     vram_bytes: int | None = None
+    gist: str = ""
 
     def __post_init__(self) -> None:
         for value, known in ((self.role, ROLES), (self.certainty, CERTAINTIES), (self.aspect, ASPECTS)):
@@ -76,6 +79,7 @@ class Finding:
             "aspect": self.aspect,
             "subject": self.subject,
             "vram_bytes": self.vram_bytes,
+            "gist": self.gist,
             "figures": [figure.to_json() for figure in self.figures],
             "evidence": [dict(row) for row in self.evidence],
             "runs": list(self.runs),

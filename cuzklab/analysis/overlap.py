@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cuzklab.analysis.frames import as_set, cpu_work, device_work
+from cuzklab.analysis.frames import as_set, cpu_work, device_work, table
 from cuzklab.analysis.intervals import Intervals, covered, difference, intersection, merge, total
 from cuzklab.trace import Run
 
@@ -36,7 +36,7 @@ def stage_overlap(run: Run) -> pd.DataFrame:
             time = sum(total(intersection(times, others[other, worker])) for worker, times in own.items())
             if time:
                 rows.append((stage, other, time, time / whole))
-    return pd.DataFrame(rows, columns=["stage", "other_stage", "time_ns", "fraction"])
+    return table(rows, {"stage": "str", "other_stage": "str", "time_ns": "int64", "fraction": "float64"})
 
 
 def hidden_calls(run: Run, stage: str) -> pd.DataFrame:
@@ -87,4 +87,5 @@ def hidden(run: Run, stages: tuple[str, ...] = ("prep_msm", "b_g2_msm")) -> pd.D
                   (sums["behind_others_ns"], whole - sums["exposed_ns"], sums["exposed_ns"])]  # fmt: skip
         rows.append((stage, len(calls), whole, *sums.values(), *shares))
     fractions = ("behind_others_fraction", "hidden_fraction", "exposed_fraction")
-    return pd.DataFrame(rows, columns=["stage", "count", "total_ns", *_HIDDEN_NS, *fractions])
+    times = ("count", "total_ns", *_HIDDEN_NS)
+    return table(rows, {"stage": "str"} | dict.fromkeys(times, "int64") | dict.fromkeys(fractions, "float64"))

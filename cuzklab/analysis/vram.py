@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from cuzklab.analysis.frames import root
+from cuzklab.analysis.frames import root, table
 from cuzklab.trace import Run
 
 NOT_TRACED = "(not traced)"
-HOLDING_COLUMNS = ("buffer", "worker", "partition", "bytes")
+_HOLDING = {"buffer": "str", "worker": "str", "partition": "str", "bytes": "int64"}
+HOLDING_COLUMNS = tuple(_HOLDING)
 
 
 def steps(run: Run) -> pd.DataFrame:
@@ -64,10 +65,10 @@ def allocations(run: Run) -> pd.DataFrame:
         elif event.op == "free" and open_lives.get(key):
             open_lives[key].pop().update(freed_ns=event.time_ns, freed_by=event.worker, last_event=number)
     columns = {
-        "device": "int64", "buffer": object, "worker": object, "partition": object, "bytes": "int64",
-        "allocated_ns": "int64", "freed_ns": "Int64", "freed_by": object, "first_event": "int64", "last_event": "int64",
+        "device": "int64", "buffer": "str", "worker": "str", "partition": "str", "bytes": "int64",
+        "allocated_ns": "int64", "freed_ns": "Int64", "freed_by": "str", "first_event": "int64", "last_event": "int64",
     }  # fmt: skip
-    return pd.DataFrame(lives, columns=list(columns)).astype(columns)
+    return table(lives, columns)
 
 
 def holdings(run: Run, event: int) -> pd.DataFrame:
@@ -91,7 +92,7 @@ def holdings(run: Run, event: int) -> pd.DataFrame:
     held = lives.loc[alive, list(HOLDING_COLUMNS)]
     rest = int(at["live"]) - int(held["bytes"].sum())
     if rest > 0:
-        unknown = pd.DataFrame([(NOT_TRACED, "", "", rest)], columns=list(HOLDING_COLUMNS))
+        unknown = table([(NOT_TRACED, "", "", rest)], _HOLDING)
         held = pd.concat([held, unknown]) if len(held) else unknown
     return held.sort_values(["bytes", "worker", "buffer"], ascending=[False, True, True], ignore_index=True)
 
@@ -108,8 +109,8 @@ def peaks(run: Run) -> pd.DataFrame:
     rows = [int(part["live_bytes"].to_numpy().argmax()) for _, part in events.groupby("device")]
     places = [int(part.index[row]) for row, (_, part) in zip(rows, events.groupby("device"), strict=True)]
     columns = ["device", "time_ns", "live_bytes", "limit_bytes", "headroom_bytes"]
-    table = events.loc[places, columns].reset_index(names="event")
-    return table[["device", "event", "time_ns", "live_bytes", "limit_bytes", "headroom_bytes"]]
+    found = events.loc[places, columns].reset_index(names="event")
+    return found[["device", "event", "time_ns", "live_bytes", "limit_bytes", "headroom_bytes"]]
 
 
 def peak_holdings(run: Run) -> pd.DataFrame:
@@ -156,5 +157,5 @@ def _with_holdings(run: Run, moments: pd.DataFrame, columns: list[str]) -> pd.Da
             held.insert(place, column, np.int64(moment[column]))
         parts.append(held)
     if not parts:
-        return pd.DataFrame(columns=[*columns, *HOLDING_COLUMNS])
+        return table((), dict.fromkeys(columns, "int64") | _HOLDING)
     return pd.concat(parts, ignore_index=True)

@@ -136,7 +136,7 @@ def phase9_like(folder: Path, origin: str = "live", policy: str = "phase9", vram
     for k in range(4):
         worker, partition, at = WORKERS[k % 2], f"p0.{k}", 10 + 40 * k
         begin, prepared = begins[k], prep_ends[k]
-        requested = 10 if k == 0 else begin + 1
+        requested = begin + 10 + k if k < 2 else begin + 1
         writer.span(begin, at + 42, "prove_partition", worker, partition, "call")
         writer.span(begin, prepared, "prep_msm", worker, partition)
         writer.span(prepared, prepared + 10, "b_g2_msm", worker, partition)
