@@ -22,6 +22,8 @@ from cuzklab.report.markdown import Contents, render_markdown
 from cuzklab.report.tables import escape
 from cuzklab.report.theme import TITLE_HEIGHT
 
+# Marks an output that only carries style for JupyterLab.
+STYLE_ONLY = "cuzklab_style"
 PLOTLY = "application/vnd.plotly.v1+json"
 # What an output is shown as, the richest first.
 _MIME_ORDER = (PLOTLY, "text/html", "text/markdown", "image/svg+xml", "image/png", "text/plain")
@@ -65,7 +67,7 @@ def export_html(notebook: Path, target: Path, *, note: str = "") -> Path:
                 note=note,
                 contents=[entry for entry in page.contents.entries if entry.level == 2],
                 body=body,
-                style=_resource("page.css") + _code_style(),
+                style=_resource("page.css") + _resource("parts.css") + _code_style(),
                 script=script,
                 policy=_security_policy(script),
                 bundle=_plotly_bundle() if page.figures else "",
@@ -113,6 +115,8 @@ def _output(output: Mapping[str, Any], page: Page) -> str:
         return ""
     if output["output_type"] == "error":
         return f'<pre class="error">{escape(output["ename"])}: {escape(output["evalue"])}</pre>'
+    if STYLE_ONLY in output.get("metadata", {}):
+        return ""
     data = output.get("data", {})
     mime = next((mime for mime in _MIME_ORDER if mime in data), None)
     if mime is None:
