@@ -7,9 +7,10 @@ from cuzklab.analysis import locks
 from cuzklab.analysis.frames import cpu_work, device_work, root, table
 from cuzklab.trace import Run
 
+FAILED_CALL = "failed_partition"  # the name of a call's span whose partition was not proved
 CALL_COLUMNS = {
     "worker": "str", "partition": "str", "start_ns": "int64", "end_ns": "int64", "duration_ns": "int64",
-    "lock_wait_ns": "int64", "kernel_ns": "int64",
+    "lock_wait_ns": "int64", "kernel_ns": "int64", "proved": "bool",
 }  # fmt: skip
 
 
@@ -23,7 +24,7 @@ def calls(run: Run) -> pd.DataFrame:
     -------
     DataFrame
         `worker`, `partition`, `start_ns`, `end_ns`, `duration_ns`, `lock_wait_ns` (sum over its requests),
-        `kernel_ns` (sum over its kernels).
+        `kernel_ns` (sum over its kernels), `proved` (False where the call is known to have failed).
     """
     spans = run.table("spans")
     spans = spans[(spans["category"] == "call") & (spans["partition"] != "")]
@@ -35,6 +36,7 @@ def calls(run: Run) -> pd.DataFrame:
                 "partition": spans["partition"],
                 "start_ns": spans["start"],
                 "end_ns": spans["end"],
+                "proved": spans["name"] != FAILED_CALL,
             }
         )
     else:
@@ -58,11 +60,11 @@ def _envelopes(run: Run, uses: pd.DataFrame, work: pd.DataFrame) -> pd.DataFrame
     rows = rows[rows["partition"] != ""]
     on_device = pd.concat([frame[["worker", "partition"]] for frame in (uses, work)]).drop_duplicates()
     rows = rows.merge(on_device, on=["worker", "partition"])
-    return rows.groupby(["worker", "partition"], as_index=False).agg(
-        start_ns=("start_ns", "min"), end_ns=("end_ns", "max")
-    )
+    found = rows.groupby(["worker", "partition"], as_index=False)
+    return found.agg(start_ns=("start_ns", "min"), end_ns=("end_ns", "max")).assign(proved=True)
 
 
 def completion_intervals_ns(run: Run) -> np.ndarray:
-    """Times between successive ends of calls, int64 nanoseconds, shape (calls − 1,): how fast partitions come out."""
-    return np.diff(calls(run)["end_ns"].to_numpy())
+    """Times between successive proved partitions, int64 nanoseconds, one fewer than those."""
+    found = calls(run)
+    return np.diff(found.loc[found["proved"], "end_ns"].to_numpy())
