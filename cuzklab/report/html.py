@@ -9,7 +9,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
@@ -58,7 +58,7 @@ def export_html(notebook: Path, target: Path, *, note: str = "") -> Path:
 
     document = nbformat.read(notebook, as_version=4)
     page = Page()
-    body = "".join(_cell(cell, page) for cell in document.cells)
+    body = _body(document.cells, page)
     script = _resource("page.js")
     with atomic_write(target, "w") as file:
         file.write(
@@ -77,18 +77,29 @@ def export_html(notebook: Path, target: Path, *, note: str = "") -> Path:
     return target
 
 
-def _cell(cell: Mapping[str, Any], page: Page) -> str:
-    if cell["cell_type"] == "markdown":
-        return f'<div class="prose">{render_markdown(cell["source"], page.contents)}</div>\n'
-    if cell["cell_type"] != "code" or not cell["source"].strip():
-        return ""
-    outputs = [_output(output, page) for output in cell.get("outputs", ())]
-    printed = "".join(
-        output["text"] for output in cell.get("outputs", ()) if output["output_type"] == "stream" and output["text"]
-    )
-    shown = "".join(outputs)
-    tools = _code(cell["source"]) + _log(printed)
-    return f'<div class="cell">{shown}<div class="tools">{tools}</div></div>\n'
+def _body(cells: Sequence[Mapping[str, Any]], page: Page) -> str:
+    """All cells; the code of cells that show nothing is folded away together with that of the next one that does."""
+    parts: list[str] = []
+    sources: list[str] = []
+    printed: list[str] = []
+
+    def fold_code() -> str:
+        tools = (_code("\n\n".join(sources)) if sources else "") + _log("".join(printed))
+        sources.clear()
+        printed.clear()
+        return f'<div class="tools">{tools}</div>' if tools else ""
+
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            parts.append(f'<div class="prose">{render_markdown(cell["source"], page.contents)}</div>\n')
+        elif cell["cell_type"] == "code" and cell["source"].strip():
+            outputs = cell.get("outputs", ())
+            sources.append(cell["source"])
+            printed += [output["text"] for output in outputs if output["output_type"] == "stream"]
+            shown = "".join(_output(output, page) for output in outputs)
+            if shown:
+                parts.append(f'<div class="cell">{shown}{fold_code()}</div>\n')
+    return "".join(parts) + fold_code()
 
 
 def _code(source: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cuzklab.analysis import Case, Finding, Verdict, find_all
-from cuzklab.analysis.verdict import decide
+from cuzklab.analysis import verdict as verdicts
 from cuzklab.atomic import atomic_write
 from cuzklab.trace import Run
 from cuzklab.trace.store import machine_facts, versions
@@ -17,6 +17,10 @@ from cuzklab.units import Metric, format_value
 # Tells a notebook where the program that runs it expects the record.
 RECORD_VARIABLE = "CUZKLAB_REPORT_RECORD"
 RECORD_FORMAT = 1
+
+_ASPECTS = ("feasibility", "mechanism", "performance")
+_LACKING = "short by"
+_TELLING = ("share", "kernel_occupancy", "call_occupancy", "size", "peak_vram", "duration", "count")
 
 
 @dataclass(frozen=True)
@@ -34,37 +38,64 @@ class PostMortem:
 
 @dataclass(frozen=True)
 class Tile:
-    """A figure large enough to carry a verdict."""
+    """A figure large enough to carry a verdict, and the finding that it belongs to."""
 
     value: str
     what: str
     obtained: str
+    finding: Finding
 
 
 def examine(case: Case) -> PostMortem:
     """Findings and verdict of a case."""
     findings = find_all(case)
-    return PostMortem(case, findings, decide(case, findings))
+    return PostMortem(case, findings, verdicts.verdict(case, findings))
 
 
-def tiles(post: PostMortem, count: int = 3) -> list[Tile]:
-    """The figures that carry the verdict: the first of each finding that decided, then of the others."""
+def tiles(post: PostMortem) -> list[Tile]:
+    """The figures that carry the verdict: of each aspect the one of its most telling finding.
+
+    Findings that decided come before others, sure ones before less sure ones.
+    """
     rank = {name: place for place, name in enumerate(post.verdict.because)}
-    ordered = sorted(post.findings, key=lambda one: rank.get(one.id, len(rank)))
-    chosen: list[Tile] = []
-    for finding in ordered:
-        if finding.figures and len(chosen) < count:
-            figure = finding.figures[0]
-            tile = Tile(_large(figure), figure.label or finding.claim, finding.certainty)
-            if tile not in chosen:
-                chosen.append(tile)
+    sure = ("proved", "measured", "simulated")
+    ordered = sorted(post.findings, key=lambda one: (rank.get(one.id, len(rank)), sure.index(one.certainty)))
+    chosen = []
+    for aspect in _ASPECTS:
+        tile = next((tile for one in ordered if one.aspect == aspect and (tile := _tile(one))), None)
+        if tile:
+            chosen.append(tile)
     return chosen
 
 
-def _large(figure: Metric) -> str:
+def _tile(finding: Finding) -> Tile | None:
+    """The most telling figure of a finding: of a comparison the quotient, else what was lacking, else a share."""
+    figures = finding.figures
+    if finding.aspect == "performance":
+        if len(figures) < 2 or figures[0].kind != figures[1].kind or not figures[1].value:
+            return None
+        saved = 1 - figures[0].ratio(figures[1])
+        what = f"{figures[0].kind.replace('_', ' ')} saved: {finding.subject} {finding.gist}"
+        return Tile(f"{saved * 100:.1f} %".replace("-", "−"), what, finding.certainty, finding)
+    telling = sorted(figures, key=lambda figure: (figure.label != _LACKING, _TELLING.index(figure.kind)
+                     if figure.kind in _TELLING else len(_TELLING)))  # fmt: skip
+    if not telling:
+        return None
+    label = telling[0].label or telling[0].kind.replace("_", " ")
+    about = "" if finding.subject and finding.subject in label else f": {finding.subject} {finding.gist}"
+    return Tile(large(telling[0]), label + about, finding.certainty, finding)
+
+
+def large(figure: Metric) -> str:
+    """A figure's value for people; shares as percentages."""
     if figure.unit == "1" and figure.kind != "count":
         return f"{figure.value * 100:.3g} %"
     return format_value(figure.value, figure.unit)
+
+
+def anchor(post: PostMortem, finding: Finding) -> str:
+    """Where on the page a finding stands."""
+    return f"finding-{post.findings.index(finding) + 1}"
 
 
 def conclude(post: PostMortem, out: Path, parameters: Mapping[str, object]) -> Path:
@@ -84,7 +115,10 @@ def conclude(post: PostMortem, out: Path, parameters: Mapping[str, object]) -> P
         "candidate": post.case.candidate,
         "baseline": post.case.baseline,
         "verdict": post.verdict.to_json(),
-        "figures": [vars(tile) for tile in tiles(post)],
+        "figures": [
+            {"value": tile.value, "what": tile.what, "obtained": tile.obtained, "finding": tile.finding.id}
+            for tile in tiles(post)
+        ],
         "findings": [finding.to_json() for finding in post.findings],
         "runs": [
             {

@@ -13,10 +13,9 @@ from cuzklab.analysis import Finding, locks, occupancy, overlap, stages, vram
 from cuzklab.analysis.case import CHECKED, metrics_of
 from cuzklab.report import display, figures, schedule, tables
 from cuzklab.report.display import badge
-from cuzklab.report.figures.axes import short_worker
-from cuzklab.report.postmortem import PostMortem, tiles
+from cuzklab.report.postmortem import PostMortem, anchor, large, tiles
 from cuzklab.trace import Run
-from cuzklab.units import METRIC_KINDS, Metric, format_size, format_value
+from cuzklab.units import METRIC_KINDS, Metric, format_size
 
 _ORIGIN_WORDS = {
     "live": "measured", "imported": "measured", "simulated": "simulated", "counterexample": "proved", "check": "proved",
@@ -38,12 +37,16 @@ def summary(post: PostMortem) -> None:
     decision = tables.escape(post.verdict.decision)
     shown = "".join(
         f'<div class="cz-tile"><div class="value">{tables.escape(tile.value)}</div>'
-        f'<div class="what">{tables.escape(tile.what)}</div>{badge(tile.obtained)}</div>'
+        f'<div class="what">{tables.escape(tile.what)}</div>{badge(tile.obtained)}'
+        f' <a class="why" href="#{anchor(post, tile.finding)}">evidence</a></div>'
         for tile in tiles(post)
     )
+    head, _, reasons = post.verdict.sentence.partition(": ")
+    listed = "".join(f"<li>{tables.escape(clause.rstrip('.'))}</li>" for clause in reasons.split("; ") if clause)
     display.markup(
         f'<div class="cz-verdict {decision}"><p class="word">Verdict: {decision}</p>'
-        f'<p class="sentence">{tables.escape(post.verdict.sentence)}</p>'
+        f'<p class="sentence">{tables.escape(head)}</p>'
+        + (f'<ul class="reasons">{listed}</ul>' if listed else "")
         + (f'<div class="cz-tiles">{shown}</div>' if shown else "")
         + "</div>"
     )
@@ -54,22 +57,32 @@ def findings(post: PostMortem) -> None:
     if not post.findings:
         display.text("These runs led to no finding.")
         return
-    shown = "".join(f'<li class="cz-finding" id="finding-{n}">{_finding(one)}</li>' for n, one in enumerate(post.findings))
-    display.markup(f'<ol class="cz-findings">{shown}</ol>')
+    deciding = [one for one in post.findings if one.role != "context" or one.id in post.verdict.because]
+    context = [one for one in post.findings if one not in deciding]
+    display.markup(_finding_list(post, deciding))
+    if context:
+        display.markup(tables.folded(f"{len(context)} findings that give context", _finding_list(post, context)))
+
+
+def _finding_list(post: PostMortem, chosen: Sequence[Finding]) -> str:
+    items = "".join(
+        f'<li class="cz-finding" id="{anchor(post, one)}">{_finding(one)}</li>' for one in chosen
+    )
+    return f'<ol class="cz-findings">{items}</ol>'
 
 
 def _finding(one: Finding) -> str:
     words = {"against": "against it", "supports": "for it", "context": "context"}[one.role]
     content = ""
     if one.figures:
-        content += tables.table(_metric_rows(one.figures))
+        content += tables.table(_metric_rows(one.figures), right=("value",), markup=("obtained",))
     if one.evidence:
         content += tables.table(pd.DataFrame([dict(row) for row in one.evidence]))
     rests = f"Figures and evidence ({len(one.figures) + len(one.evidence)} rows; runs: {', '.join(one.runs)})"
     return (
         f"{badge(words, one.role)} {badge(one.certainty)}"
         f'<p class="claim">{tables.escape(one.claim)}</p>'
-        + (f'<p class="falls">Would fall if: {tables.escape(one.would_change)}</p>' if one.would_change else "")
+        + (f'<p class="falls">What would change it: {tables.escape(one.would_change)}</p>' if one.would_change else "")
         + (tables.folded(rests, content) if content else "")
     )
 
@@ -134,6 +147,7 @@ def setup(post: PostMortem) -> None:
     display.table(
         pd.DataFrame(rows),
         "The runs that this report rests on. Device memory is that of the device which the run stands for.",
+        markup=("kind",),
     )
 
 
@@ -170,7 +184,8 @@ def checks(post: PostMortem) -> None:
                 "what": "no defect found" if safe else run.info.explanation or _OUTCOME_WORDS[run.info.outcome],
             }
         )
-    display.table(pd.DataFrame(rows).dropna(axis=1, how="all"), "Partitions are those that each worker proves.")
+    display.table(pd.DataFrame(rows).dropna(axis=1, how="all"), "Partitions are those that each worker proves.",
+                  markup=("verdict",))  # fmt: skip
 
 
 def counterexample(run: Run) -> None:
@@ -201,7 +216,7 @@ def run(run: Run) -> None:
     if metrics:
         display.markup(
             '<p class="cz-line">'
-            + " · ".join(f"{tables.escape(_metric_name(one))} <b>{tables.escape(_value(one))}</b>" for one in metrics)
+            + " · ".join(f"{tables.escape(_metric_name(one))} <b>{tables.escape(large(one))}</b>" for one in metrics)
             + "</p>"
         )
     timeline(run)
@@ -296,10 +311,14 @@ def metrics(runs: Sequence[Run], published: pd.DataFrame | None = None) -> None:
         row: dict[str, Any] = {"kind": kind.replace("_", " ")}
         for run in runs:
             found = next((one for one in metrics_of(run) if one.kind == kind), None)
-            row[run.info.title or run.name] = tables.Markup(tables.escape(_value(found))) if found else None
+            row[run.info.title or run.name] = large(found) if found else None
         row["what it is"] = METRIC_KINDS[kind][1]
         rows.append(row)
-    display.table(pd.DataFrame(rows), "Only figures of one row can be compared: each row is a kind of its own.")
+    display.table(
+        pd.DataFrame(rows),
+        "Only figures of one row can be compared: each row is a kind of its own.",
+        right=[run.info.title or run.name for run in runs],
+    )
     if published is not None and len(published):
         display.table(published, "Published figures, for comparison of the same kind only.")
 
@@ -308,7 +327,7 @@ def _metric_rows(metrics: Sequence[Metric]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "figure": [_metric_name(one) for one in metrics],
-            "value": [_value(one) for one in metrics],
+            "value": [large(one) for one in metrics],
             "obtained": [badge(one.obtained) for one in metrics],
         }
     )
@@ -316,12 +335,6 @@ def _metric_rows(metrics: Sequence[Metric]) -> pd.DataFrame:
 
 def _metric_name(metric: Metric) -> str:
     return metric.label or metric.kind.replace("_", " ")
-
-
-def _value(metric: Metric) -> str:
-    if metric.unit == "1" and metric.kind != "count":
-        return f"{metric.value * 100:.3g} %"
-    return format_value(metric.value, metric.unit)
 
 
 # --- provenance ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ the whole column so that its numbers can be compared by eye.
 
 import html
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,8 @@ def table(
     *,
     headings: Mapping[str, str] | None = None,
     rows: int = 200,
-    emphasise: Callable[[Mapping[str, Any]], bool] | None = None,
+    right: Collection[str] = (),
+    markup: Collection[str] = (),
 ) -> str:
     """A frame as an HTML table.
 
@@ -63,23 +64,27 @@ def table(
         Headings that differ from the column's name; the unit is appended by itself.
     rows : int
         Longer tables are cut, and say so.
-    emphasise : callable, optional
-        Whether a row (by column name) stands out.
+    right : collection of str
+        Columns of text that is aligned like numbers.
+    markup : collection of str
+        Columns that hold HTML made by this package; all others are escaped.
     """
     shown = frame.head(rows)
     scales = {column: _scale(column, frame[column]) for column in frame.columns}
-    numeric = {column for column in frame.columns if scales[column] or _is_numeric(frame[column])}
+    numeric = {column for column in frame.columns if scales[column] or _is_numeric(frame[column]) or column in right}
     head = "".join(
         f'<th scope="col"{_class(column in numeric)}>{_heading(column, scales[column], headings or {})}</th>'
         for column in frame.columns
     )
     body = []
     for record in shown.to_dict("records"):
-        strong = ' class="strong"' if emphasise and emphasise(record) else ""
-        cells = "".join(
-            f"<td{_class(column in numeric)}>{_cell(record[column], scales[column])}</td>" for column in frame.columns
+        cells = (
+            record[column] if column in markup else _cell(record[column], scales[column]) for column in frame.columns
         )
-        body.append(f"<tr{strong}>{cells}</tr>")
+        columns = "".join(
+            f"<td{_class(column in numeric)}>{cell}</td>" for column, cell in zip(frame.columns, cells, strict=True)
+        )
+        body.append(f"<tr>{columns}</tr>")
     if len(frame) > rows:
         caption = f"{caption} The first {rows} of {len(frame):,} rows.".strip()
     return (
@@ -117,11 +122,11 @@ def _is_numeric(values: pd.Series) -> bool:
 
 def _scale(column: str, values: pd.Series) -> _Scale | None:
     suffix = column.rpartition("_")[2]
-    if suffix not in ("ns", "s", "bytes", "share"):
+    if suffix not in ("ns", "s", "bytes", "share", "fraction"):
         return None
     largest = float(pd.to_numeric(values, errors="coerce").abs().max()) if len(values) else 0.0
     largest = 0.0 if math.isnan(largest) else largest
-    if suffix == "share":
+    if suffix in ("share", "fraction"):
         return _Scale("%", 0.01)
     if suffix == "bytes":
         unit, size = next(((unit, size) for unit, size in _SIZE_UNITS if largest >= size), ("B", 1))
@@ -139,8 +144,6 @@ def _heading(column: str, scale: _Scale | None, headings: Mapping[str, str]) -> 
 
 
 def _cell(value: Any, scale: _Scale | None) -> str:
-    if isinstance(value, Markup):
-        return value
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return _MISSING
     if isinstance(value, bool) or type(value).__name__ == "bool_":

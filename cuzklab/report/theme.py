@@ -31,8 +31,8 @@ STAGE_ORDER = ("synthesis", "prep_msm", "b_g2_msm", "ntt_h", "h_msm", "batch_add
 SEQUENTIAL = ((0.0, "#EEF2F6"), (1.0, "#0072B2"))
 
 WAIT = "#9AA4AE"
-LIMIT = "#C0392B"
-FAILED = "#C0392B"
+LIMIT = "#D2463A"
+FAILED = "#D2463A"
 # The middle of grey is legible on white and on near-black alike; the page of a report replaces it by its own ink.
 INK = "#6B7280"
 GRID = "rgba(128,138,150,0.22)"
@@ -77,7 +77,7 @@ def layout(**more: Any) -> dict[str, Any]:
     """What all figures share; `more` is laid over it, one level deep."""
     axis = {
         "gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "outside", "ticklen": 4, "tickcolor": GRID,
-        "automargin": True, "title": {"standoff": 10},
+        "automargin": True, "title": {"standoff": 10, "font": {"size": 13}},
     }  # fmt: skip
     shared: dict[str, Any] = {
         "font": {"family": FONT, "size": 13, "color": INK},

@@ -87,7 +87,8 @@ def _lanes(bars: pd.DataFrame) -> dict[tuple[str, str], str]:
     for group in ("worker", "lock", "device"):
         names = ordered(present.loc[present["group"] == group, "lane"])
         if group == "worker":
-            names.sort(key=lambda name: ordered(name.partition("/")[0] for name in names).index(name.partition("/")[0]))
+            owners = ordered(name.partition("/")[0] for name in names)
+            names.sort(key=lambda name: owners.index(name.partition("/")[0]))
         for name in names:
             label = name if group == "device" else short_worker(name).replace("/", " ")
             label = f"{label} held by" if group == "lock" else label

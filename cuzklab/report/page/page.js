@@ -73,7 +73,11 @@
     const ink = printing ? "#1c2127" : colour("--ink");
     const muted = printing ? "#5c6670" : colour("--muted");
     const paper = printing ? "#ffffff" : colour("--paper");
+    const raised = printing ? "#f6f7f9" : colour("--raised");
     const small = innerWidth < 640;
+    for (const trace of figure.data) {
+      if (trace.type === "heatmap") trace.colorscale = [[0, raised], [1, trace.colorscale.at(-1)[1]]];
+    }
     const layout = figure.layout;
     layout.font = { ...layout.font, color: muted, size: small ? 11 : layout.font?.size ?? 13 };
     layout.hoverlabel = { ...layout.hoverlabel, bgcolor: paper, bordercolor: muted, font: { ...layout.hoverlabel?.font, color: ink } };
@@ -84,6 +88,9 @@
     }
     if (small) {
       layout.dragmode = false;
+      layout.annotations = (layout.annotations ?? []).filter((note) => note.name !== "wide");
+      const entries = figure.data.filter((trace) => trace.showlegend !== false).length;
+      if (entries > 1 && layout.height) layout.height += 20 * Math.ceil(entries / 2);
       Object.assign(layout, layout.meta?.narrow ?? {});
     }
     return figure;
