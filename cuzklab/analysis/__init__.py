@@ -9,5 +9,6 @@ plots, and nothing here knows more than the trace.
 from cuzklab.analysis.case import Case
 from cuzklab.analysis.model import Finding, Verdict
 from cuzklab.analysis.registry import find_all, finding
+from cuzklab.analysis.verdict import verdict_json
 
-__all__ = ["Case", "Finding", "Verdict", "find_all", "finding"]
+__all__ = ["Case", "Finding", "Verdict", "find_all", "finding", "verdict", "verdict_json"]

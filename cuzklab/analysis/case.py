@@ -76,12 +76,32 @@ class Case:
             and (limit_bytes is None or same_limit(self.limit_bytes(run), limit_bytes))
         )
 
+    def representatives(self, policy: str) -> tuple[Run, ...]:
+        """One completed run of a policy for each recorded origin: at the limit in question, else at the smallest."""
+        chosen = []
+        for origin in RECORDED:
+            runs = self.select(policy, (origin,), ("ok",))
+            if runs:
+                limits = [self.limit_bytes(run) for run in runs]
+                key = [(not self.is_here(limit), limit if limit is not None else 0) for limit in limits]
+                chosen.append(runs[min(range(len(runs)), key=key.__getitem__)])
+        return tuple(chosen)
+
 
 def same_limit(left_bytes: int | None, right_bytes: int | None) -> bool:
     """Whether two limits of device memory are the same to within the rounding of scaled devices."""
     if left_bytes is None or right_bytes is None:
         return False
     return abs(left_bytes - right_bytes) <= _SAME_LIMIT * max(left_bytes, right_bytes)
+
+
+_OBTAINED = {"simulated": "simulated", "counterexample": "computed", "check": "computed"}
+
+
+def figure(run: Run, kind: str, value: float, label: str = "") -> Metric:
+    """A figure computed from a run's tables, under the run's conditions."""
+    obtained = _OBTAINED.get(run.info.origin, "measured")
+    return Metric(kind, float(value), obtained, {**run.info.conditions, "policy": run.info.policy}, label)
 
 
 def metrics_of(run: Run) -> tuple[Metric, ...]:

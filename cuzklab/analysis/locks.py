@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cuzklab.analysis.frames import root, window
+from cuzklab.analysis.frames import per_run, root, window
 from cuzklab.analysis.intervals import covered, total, union
 from cuzklab.trace import Run
 
@@ -13,6 +13,7 @@ USE_COLUMNS = (
 )  # fmt: skip
 
 
+@per_run
 def uses(run: Run) -> pd.DataFrame:
     """Every use of every lock, in order of request.
 

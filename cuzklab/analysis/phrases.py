@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from cuzklab.analysis import vram
-from cuzklab.analysis.case import Case
+from cuzklab.analysis.case import CHECKED, Case
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size
 
@@ -23,6 +23,11 @@ def listing(words: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def sentence_case(text: str) -> str:
+    """A text with its first letter large."""
+    return text[:1].upper() + text[1:]
+
+
 def counted(number: int, noun: str) -> str:
     """``1 worker``, ``2 workers``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
@@ -33,7 +38,8 @@ def percent(share: float) -> str:
     value = 100 * share
     if value and abs(value) < 0.1:
         return "under 0.1 %" if value > 0 else "over −0.1 %"
-    return f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
+    text = f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
+    return text.replace("-", "−")
 
 
 def held_by(holdings: pd.DataFrame, run: Run) -> str:
@@ -84,11 +90,13 @@ def device_of(run: Run, case: Case) -> str:
 
 
 def run_kind(run: Run) -> str:
-    """``the live run``, ``the simulation``, ``the check``."""
-    return {
+    """``the live run with gw 2``, ``the simulation with gw 3``, ``the check``."""
+    kind = {
         "live": "the live run", "imported": "the imported capture", "simulated": "the simulation",
         "counterexample": "the check", "check": "the check",
     }[run.info.origin]  # fmt: skip
+    gpu_workers = run.info.conditions.get("gw")
+    return kind if gpu_workers is None or run.info.origin in CHECKED else f"{kind} with gw {gpu_workers}"
 
 
 def differences(of: Mapping[str, tuple[object, object]]) -> str:

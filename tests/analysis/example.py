@@ -50,53 +50,55 @@ def device(vram_bytes: int) -> tuple[dict[str, object], ...]:
 
 
 class Writer:
-    """A recorder that speaks milliseconds and keeps the sum of live memory."""
+    """A recorder that speaks milliseconds (or steps) and keeps the sum of live memory."""
 
-    def __init__(self, vram_bytes: int) -> None:
+    def __init__(self, vram_bytes: int, tick_ns: int = MS) -> None:
+        self.tick_ns = tick_ns
         self.recorder = Recorder(clock=lambda: 0)
         self.vram_bytes = vram_bytes
         self.live_bytes = 0
 
+    def ns(self, ticks: float) -> int:
+        return round(ticks * self.tick_ns)
+
     def span(self, start: float, end: float, name: str, worker: str, partition: str, category: str = "cpu") -> None:
         thread = f"{worker}/prep" if name in ("prep_msm", "b_g2_msm") else worker
         device_index = 0 if category == "gpu" else -1
-        row = Span(_ns(start), _ns(end), name, category, 0, thread, worker, 0, partition, device_index)
+        row = Span(self.ns(start), self.ns(end), name, category, 0, thread, worker, 0, partition, device_index)
         self.recorder.add(row)
 
     def kernel(self, start: float, end: float, stage: str, worker: str, partition: str) -> None:
         stream = f"{partition}.compute"
-        self.recorder.add(Kernel(_ns(start), _ns(end), stage, stream, 0, _ns(start), stage, worker, partition))
+        start_ns, end_ns = self.ns(start), self.ns(end)
+        self.recorder.add(Kernel(start_ns, end_ns, stage, stream, 0, start_ns, stage, worker, partition))
         self.span(start, end, stage, worker, partition, "gpu")
 
     def lock(self, name: str, requested: float, acquired: float | None, released: float | None, worker: str,
              partition: str, holder: str = "") -> None:  # fmt: skip
-        times = [None if time is None else _ns(time) for time in (requested, acquired, released)]
+        times = [None if time is None else self.ns(time) for time in (requested, acquired, released)]
         self.recorder.add(LockUse(name, *times, worker, worker, partition, holder))
         if holder:
             self.wait(requested, acquired, "lock", name, worker, partition, holder)
 
     def wait(self, start: float, end: float, kind: str, on: str, worker: str, partition: str, holder: str = "") -> None:
-        self.recorder.add(WaitInterval(_ns(start), _ns(end), kind, on, holder, worker, partition))
+        self.recorder.add(WaitInterval(self.ns(start), self.ns(end), kind, on, holder, worker, partition))
 
     def transfer(self, start: float, end: float, size_bytes: int, worker: str, partition: str) -> None:
         stream = f"{partition}.upload"
-        row = Transfer(_ns(start), _ns(end), _ns(start), size_bytes, "h2d", True, stream, 0, worker, partition)
+        start_ns, end_ns = self.ns(start), self.ns(end)
+        row = Transfer(start_ns, end_ns, start_ns, size_bytes, "h2d", True, stream, 0, worker, partition)
         self.recorder.add(row)
 
     def vram(self, time: float, op: str, buffer: str, size_bytes: int, worker: str, partition: str,
              lock_held: str = "") -> None:  # fmt: skip
         self.live_bytes += {"alloc": size_bytes, "free": -size_bytes}.get(op, 0)
         row = VramEvent(
-            _ns(time), op, buffer, size_bytes, 0, self.live_bytes, self.vram_bytes, worker, partition, lock_held
+            self.ns(time), op, buffer, size_bytes, 0, self.live_bytes, self.vram_bytes, worker, partition, lock_held
         )
         self.recorder.add(row)
 
     def counter(self, time: float, name: str, value: float) -> None:
-        self.recorder.add(Counter(_ns(time), name, value))
-
-
-def _ns(milliseconds: float) -> int:
-    return round(milliseconds * MS)
+        self.recorder.add(Counter(self.ns(time), name, value))
 
 
 def _kernels(writer: Writer, at: float, worker: str, partition: str, lock: str) -> None:
@@ -159,7 +161,7 @@ def phase10_out_of_memory(folder: Path, origin: str = "live", policy: str = "pha
 
     At that moment 16 GiB are live: w0's d_a and d_bc, w1's d_a.
     """
-    writer = Writer(16 * GiB)
+    writer = Writer(16 * GiB, 1 if origin == "counterexample" else MS)
     w0, w1 = WORKERS
     writer.span(0, 20, "prep_msm", w0, "p0.0")
     writer.span(0, 14, "prep_msm", w1, "p0.1")

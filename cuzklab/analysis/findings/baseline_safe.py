@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from cuzklab.analysis.case import Case
+from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.model import Finding
 from cuzklab.analysis.phrases import counted, memory
 from cuzklab.analysis.registry import finding
-from cuzklab.units import Metric
 
 
 @finding
@@ -17,7 +16,7 @@ def baseline_safe(case: Case) -> Iterator[Finding]:
         size = _size(covered)
         limit_bytes = case.limit_bytes(run)
         states = covered.get("states")
-        figures = (Metric("count", float(states), "computed", covered, "states visited"),) if states else ()
+        figures = (figure(run, "count", states, "states visited"),) if states else ()
         common = {
             "id": "baseline_safe",
             "figures": figures,
@@ -28,8 +27,9 @@ def baseline_safe(case: Case) -> Iterator[Finding]:
         }
         if covered.get("complete", False):
             yield Finding(
-                claim=f"{case.baseline} with {size} {memory(limit_bytes)} is safe: on no interleaving does it run out"
-                f" of device memory, deadlock or misuse a buffer{f' ({states:,} states, all of them)' if states else ''}.",
+                claim=f"{case.baseline} with {size} {memory(limit_bytes)} is safe: on no interleaving"
+                f"{f' ({states:,} states)' if states else ''} does it run out of device memory, deadlock or misuse a"
+                " buffer.",
                 role="context",
                 certainty="proved",
                 would_change="more workers or partitions than were checked, less memory, or an effect that the check"

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from cuzklab.analysis import occupancy
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import missing, records
-from cuzklab.analysis.model import CERTAINTY_OF_ORIGIN, Finding, certainty_of
+from cuzklab.analysis.model import Finding, certainty_of
 from cuzklab.analysis.phrases import memory, percent, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_seconds
+from cuzklab.units import format_seconds
 
 _SATURATED = 0.9  # a device this busy between its first and last kernel is the limit itself
 
@@ -29,9 +29,9 @@ _SIDE = {
 
 @finding
 def bottleneck(case: Case) -> Iterator[Finding]:
-    """One finding a completed run and device; of a run without kernels or stages on the device, that it lacks them."""
+    """One finding a policy, origin and device; of a run without work on a device, that it lacks it."""
     for policy in (case.baseline, case.candidate):
-        for run in case.select(policy, RECORDED, ("ok",)):
+        for run in case.representatives(policy):
             busy = records(occupancy.occupancy(run))
             if not busy:
                 yield _unknown(case, run)
@@ -59,8 +59,8 @@ def _explained(case: Case, run: Run, device: dict[str, object]) -> Finding:
     worst = max(between, key=between.get, default=None)
     head = (
         f"{run.info.policy} {memory(case.limit_bytes(run))} in {run_kind(run)}: kernels run"
-        f" {percent(device['kernel_occupancy'])} of the wall time ({percent(busy_share)} between the first and the last),"
-        f" calls {percent(device['call_occupancy'])}"
+        f" {percent(device['kernel_occupancy'])} of the wall time ({percent(busy_share)} between the first and the"
+        f" last), calls {percent(device['call_occupancy'])}"
     )
     if worst is None or busy_share >= _SATURATED:
         claim, gist = f"{head}; the device is the bottleneck.", "is bound by the device"
@@ -71,16 +71,15 @@ def _explained(case: Case, run: Run, device: dict[str, object]) -> Finding:
         )
         claim = f"{head}; the device idles for {shares}. The largest part is owed to {_SIDE[worst]}."
         gist = f"leaves the device idle mostly for {_SIDE[worst]}"
-    obtained = CERTAINTY_OF_ORIGIN[run.info.origin]
     return Finding(
         id="bottleneck",
         claim=claim,
         role="context",
         certainty=certainty_of(run),
         figures=(
-            Metric("kernel_occupancy", device["kernel_occupancy"], obtained, run.info.conditions),
-            Metric("call_occupancy", device["call_occupancy"], obtained, run.info.conditions),
-            Metric("share", busy_share, obtained, run.info.conditions, "kernels between the first and the last"),
+            figure(run, "kernel_occupancy", device["kernel_occupancy"]),
+            figure(run, "call_occupancy", device["call_occupancy"]),
+            figure(run, "share", busy_share, "kernels between the first and the last"),
         ),
         evidence=(device, *records(causes)),
         runs=(run.name,),

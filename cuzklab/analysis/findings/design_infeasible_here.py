@@ -5,56 +5,54 @@ from collections.abc import Iterator
 import pandas as pd
 
 from cuzklab.analysis import vram
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import RECORDED, Case, figure
 from cuzklab.analysis.frames import records, window
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS, Finding
-from cuzklab.analysis.phrases import device_of, failed_request, listing, memory, run_kind, worker
+from cuzklab.analysis.phrases import device_of, failed_request, listing, memory, run_kind, sentence_case, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import Metric
 
-_WHAT = {
-    "device_oom": ("runs out of device memory", "device memory"),
-    "deadlock": ("comes to a deadlock", "no step is possible"),
-}
+_WHAT = {"device_oom": "runs out of device memory", "deadlock": "comes to a deadlock", "fault": "goes wrong"}
 
 
 @finding
 def design_infeasible_here(case: Case) -> Iterator[Finding]:
-    """One finding a limit and outcome: the shortest counterexample, and whether real runs reproduced it."""
-    found: dict[tuple[int | None, str], Run] = {}
-    for run in case.select(case.candidate, ("counterexample",), _WHAT):
-        key = (case.limit_bytes(run), run.info.outcome)
+    """One finding a policy, limit and outcome: the shortest counterexample, and whether real runs reproduced it."""
+    found: dict[tuple[str, int | None, str], Run] = {}
+    for run in case.select(origins=("counterexample",), outcomes=_WHAT):
+        key = (run.info.policy, case.limit_bytes(run), run.info.outcome)
         if key not in found or steps(run) < steps(found[key]):
             found[key] = run
-    for (limit_bytes, outcome), run in found.items():
-        what, _ = _WHAT[outcome]
+    roles = {case.candidate: "against", case.baseline: "supports"}
+    for (policy, limit_bytes, outcome), run in found.items():
+        what = _WHAT[outcome]
         number = steps(run)
-        peers = case.select(case.candidate, RECORDED, limit_bytes=limit_bytes) if limit_bytes else ()
+        peers = case.select(policy, RECORDED, limit_bytes=limit_bytes) if limit_bytes else ()
         yield Finding(
             id="design_infeasible_here",
-            claim=f"{case.candidate} {what} {memory(limit_bytes)}, on a schedule of {number} steps: "
+            claim=f"{policy} {what} {memory(limit_bytes)}, on a schedule of {number} steps: "
             f"{_how(run)}.{_reproduced(peers, outcome, case)}",
-            role="against",
+            role=roles.get(policy, "context"),
             certainty="proved",
-            figures=(Metric("count", number, "computed", run.info.conditions, "steps of the shortest schedule"),)
-            + tuple(
-                Metric("size", float(value), "computed", run.info.conditions, label)
-                for request in records(vram.failed_requests(run), 1)
-                for label, value in (
-                    ("requested", request["requested_bytes"]),
-                    ("in use", request["live_bytes"]),
-                    ("short by", request["short_bytes"]),
-                )
-            ),
+            figures=_figures(run, number),
             evidence=_schedule(run),
             runs=(run.name, *(peer.name for peer in peers)),
             would_change="more device memory, or a design in which no worker can hold what another one lacks",
             aspect="feasibility",
-            subject=case.candidate,
+            subject=policy,
             vram_bytes=limit_bytes,
             gist=f"{what} on a schedule of {number} steps (proved by exhaustive check)",
         )
+
+
+def _figures(run: Run, number: int) -> tuple[Metric, ...]:
+    found = [figure(run, "count", number, "steps of the shortest schedule")]
+    for request in records(vram.failed_requests(run), 1):
+        found.append(figure(run, "size", request["requested_bytes"], "requested"))
+        found.append(figure(run, "size", request["live_bytes"], "in use"))
+        found.append(figure(run, "size", request["short_bytes"], "short by"))
+    return tuple(found)
 
 
 def steps(run: Run) -> int:
@@ -91,11 +89,11 @@ def _reproduced(peers: tuple[Run, ...], outcome: str, case: Case) -> str:
     other = [peer for peer in peers if peer.info.outcome != outcome]
     parts = []
     if same:
-        parts.append(f" {listing(f'{run_kind(peer)} {device_of(peer, case)}' for peer in same).capitalize()}"
-                     " ended the same way.")  # fmt: skip
+        names = listing(f"{run_kind(peer)} {device_of(peer, case)}" for peer in same)
+        parts.append(f" {sentence_case(names)} ended the same way.")
     for peer in other:
         ended = "did not meet that schedule" if peer.info.outcome == "ok" else f"ended in {peer.info.outcome}"
-        parts.append(f" {run_kind(peer).capitalize()} {device_of(peer, case)} {ended}.")
+        parts.append(f" {sentence_case(run_kind(peer))} {device_of(peer, case)} {ended}.")
     return "".join(parts)
 
 

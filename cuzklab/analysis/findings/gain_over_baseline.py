@@ -1,4 +1,4 @@
-"""What the candidate gains over the baseline, in figures of one kind under the same conditions, and above what noise."""
+"""What the candidate gains over the baseline: figures of one kind, conditions that agree, and the noise beside them."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,7 @@ from cuzklab.analysis.model import Finding, certainty_of
 from cuzklab.analysis.phrases import differences, listing, memory, percent, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
+from cuzklab.units import Metric, format_value
 
 
 @finding
@@ -41,8 +42,8 @@ def _kinds(*runs: Run) -> str:
 def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run, ...] = ()) -> Finding:
     return Finding(
         id="gain_over_baseline",
-        claim=f"What {case.candidate} gains over {case.baseline} in {run_kind(run)} {memory(case.limit_bytes(run))} cannot"
-        f" be said: {why}.",
+        claim=f"What {case.candidate} gains over {case.baseline} in {run_kind(run)} {memory(case.limit_bytes(run))}"
+        f" cannot be said: {why}.",
         role="context",
         certainty=certainty_of(run),
         figures=(),
@@ -58,14 +59,13 @@ def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run,
 
 def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
     judged = found[0]
-    turned = {name: values for name, values in differing(run, other).items()}
+    turned = differing(run, other)
     limit_bytes, other_limit_bytes = case.limit_bytes(run), case.limit_bytes(other)
     on_other = "" if other_limit_bytes == limit_bytes else f", {case.baseline} {memory(other_limit_bytes)}"
-    word = "saves" if judged.gain >= 0 else "costs"
     claim = (
-        f"{case.candidate} {memory(limit_bytes)} takes {_figure(judged.candidate)} ({judged.candidate.kind}) in"
-        f" {run_kind(run)} where {case.baseline} takes {_figure(judged.baseline)}{on_other}: it {word}"
-        f" {percent(abs(judged.gain))}{_noise(judged)}."
+        f"{case.candidate} {memory(limit_bytes)} takes {_value(judged.candidate)} ({judged.candidate.kind}) in"
+        f" {run_kind(run)} where {case.baseline} takes {_value(judged.baseline)}{on_other}: it {_change(judged)}"
+        f"{_noise(judged)}."
     )
     if turned:
         claim += f" They differ in {differences(turned)}."
@@ -87,6 +87,7 @@ def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
                 "ratio_high": result.high,
                 "candidate_samples": result.samples[0],
                 "baseline_samples": result.samples[1],
+                "sampled": result.sampled,
             }
             for result in found
         ),
@@ -100,18 +101,22 @@ def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
     )  # fmt: skip
 
 
-def _figure(metric) -> str:
-    return str(metric).removeprefix(f"{metric.label or metric.kind} ")
+def _value(metric: Metric) -> str:
+    return format_value(metric.value, metric.unit)
+
+
+def _change(result: Comparison) -> str:
+    return f"{'saves' if result.gain >= 0 else 'costs'} {percent(abs(result.gain))}"
 
 
 def _noise(result: Comparison) -> str:
     if result.low is None:
-        return f", but {min(result.samples)} partitions are too few to know the noise"
-    span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread between partitions"
+        return f", but {min(result.samples) + 1} {result.sampled} are too few to know the noise"
+    span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread of {result.sampled}"
     return f" ({span})" if result.resolved else f", which is below the noise ({span})"
 
 
 def _gist(result: Comparison, run: Run) -> str:
     if not result.resolved:
-        return f"gains nothing that can be told from noise in {run_kind(run)} ({percent(result.gain)})"
-    return f"{'saves' if result.gain > 0 else 'costs'} {percent(abs(result.gain))} in {run_kind(run)}"
+        return f"gains nothing that can be told from noise in {run_kind(run)} ({_change(result)})"
+    return f"{_change(result)} in {run_kind(run)}"

@@ -4,22 +4,22 @@ from collections.abc import Iterator
 
 from cuzklab.analysis import locks
 from cuzklab.analysis.calls import calls
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import records
-from cuzklab.analysis.model import CERTAINTY_OF_ORIGIN, Finding, certainty_of
+from cuzklab.analysis.model import Finding, certainty_of
 from cuzklab.analysis.phrases import memory, percent, run_kind, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_seconds
+from cuzklab.units import format_seconds
 
 _MOST_PAIRS = 12
 
 
 @finding
 def lock_contention(case: Case) -> Iterator[Finding]:
-    """One finding a completed run of either policy in which some lock was waited for."""
+    """For each policy and origin, one finding of a completed run in which some lock was waited for."""
     for policy in (case.candidate, case.baseline):
-        for run in case.select(policy, RECORDED, ("ok",)):
+        for run in case.representatives(policy):
             table = locks.contention(run)
             if len(table) and table.loc[0, "wait_total_ns"] > 0:
                 yield _explained(case, run)
@@ -31,12 +31,11 @@ def _explained(case: Case, run: Run) -> Finding:
     pairs = pairs[(pairs["lock"] == worst["lock"]) & (pairs["holder"] != "")]
     every = calls(run)
     called, waited = int(every["duration_ns"].sum()), int(every["lock_wait_ns"].sum())
-    obtained = CERTAINTY_OF_ORIGIN[run.info.origin]
     claim = (
         f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, {worst['contended']} of"
         f" {worst['uses']} requests for {worst['lock']} ({percent(worst['contended_share'])}) found it held and waited"
-        f" {format_seconds(worst['wait_total_ns'] * 1e-9)} altogether; it was held {percent(worst['held_share'])} of the"
-        " time"
+        f" {format_seconds(worst['wait_total_ns'] * 1e-9)} altogether; it was held {percent(worst['held_share'])} of"
+        " the time"
     )
     top = records(pairs, 1)
     if top:
@@ -45,15 +44,13 @@ def _explained(case: Case, run: Run) -> Finding:
             f" ({format_seconds(top[0]['time_ns'] * 1e-9)})"
         )
     figures = [
-        Metric("duration", worst["wait_total_ns"] * 1e-9, obtained, run.info.conditions, f"wait for {worst['lock']}"),
-        Metric(
-            "share", worst["contended_share"], obtained, run.info.conditions, f"requests that waited: {worst['lock']}"
-        ),
-        Metric("share", worst["held_share"], obtained, run.info.conditions, f"time held: {worst['lock']}"),
+        figure(run, "duration", worst["wait_total_ns"] * 1e-9, f"wait for {worst['lock']}"),
+        figure(run, "share", worst["contended_share"], f"requests for {worst['lock']} that waited"),
+        figure(run, "share", worst["held_share"], f"time in which {worst['lock']} is held"),
     ]
     if called:
         claim += f"; lock waits are {percent(waited / called)} of all call time"
-        figures.append(Metric("share", waited / called, obtained, run.info.conditions, "lock wait of call time"))
+        figures.append(figure(run, "share", waited / called, "lock wait of call time"))
     return Finding(
         id="lock_contention",
         claim=claim + ".",

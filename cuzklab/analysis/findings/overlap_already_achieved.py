@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from cuzklab.analysis import overlap
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import missing, records, window
-from cuzklab.analysis.model import CERTAINTY_OF_ORIGIN, Finding, certainty_of
+from cuzklab.analysis.model import Finding, certainty_of
 from cuzklab.analysis.phrases import memory, percent, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_seconds
+from cuzklab.units import format_seconds
 
 _STAGES = ("prep_msm", "b_g2_msm")
 _JUDGED = "b_g2_msm"
@@ -18,15 +18,10 @@ _MOST = 0.5  # more than half hidden is called achieved; the bound on the gain s
 
 @finding
 def overlap_already_achieved(case: Case) -> Iterator[Finding]:
-    """For each kind of run of the baseline: its hidden share of b_g2_msm, against the candidate's where there is one."""
-    for origin in RECORDED:
-        baselines = case.select(case.baseline, (origin,), ("ok",))
-        if not baselines:
-            continue
-        baseline = min(baselines, key=lambda run: not case.is_here(case.limit_bytes(run)))
-        candidates = case.select(case.candidate, (origin,), ("ok",))
-        candidate = candidates[0] if candidates else None
-        yield _judged(case, baseline, candidate)
+    """For each origin of completed runs: the baseline's hidden share of b_g2_msm, beside the candidate's if known."""
+    candidates = {run.info.origin: run for run in case.representatives(case.candidate)}
+    for baseline in case.representatives(case.baseline):
+        yield _judged(case, baseline, candidates.get(baseline.info.origin))
 
 
 def _judged(case: Case, baseline: Run, candidate: Run | None) -> Finding:
@@ -44,9 +39,15 @@ def _judged(case: Case, baseline: Run, candidate: Run | None) -> Finding:
         return Finding(
             claim=f"Whether {case.baseline} hides {_JUDGED} behind kernels cannot be told from {run_kind(baseline)}:"
             f" it lacks {lacks or 'spans of GPU stages'}.",
-            role="context", figures=(), evidence=(), runs=(baseline.name,), aspect="coverage",
-            would_change=f"a trace with spans of {_JUDGED} and kernels", gist=f"may or may not hide {_JUDGED}", **common,
-        )  # fmt: skip
+            role="context",
+            figures=(),
+            evidence=(),
+            runs=(baseline.name,),
+            would_change=f"a trace with spans of {_JUDGED} and kernels",
+            aspect="coverage",
+            gist=f"may or may not hide {_JUDGED}",
+            **common,
+        )
     row = rows[_JUDGED]
     start, end = window(baseline)
     bound = row["exposed_ns"] / (end - start)
@@ -64,18 +65,13 @@ def _judged(case: Case, baseline: Run, candidate: Run | None) -> Finding:
         )
     achieved = row["hidden_fraction"] > _MOST
     more = theirs is not None and theirs["hidden_fraction"] > row["hidden_fraction"]
-    obtained = CERTAINTY_OF_ORIGIN[baseline.info.origin]
     figures = [
-        Metric("share", row["hidden_fraction"], obtained, baseline.info.conditions, f"{case.baseline}: {_JUDGED} hidden"),
-        Metric("share", row["behind_others_fraction"], obtained, baseline.info.conditions,
-               f"{case.baseline}: {_JUDGED} behind another worker's kernels"),
-        Metric("share", bound, obtained, baseline.info.conditions, f"{case.baseline}: exposed {_JUDGED} of wall time"),
-    ]  # fmt: skip
+        figure(baseline, "share", row["hidden_fraction"], f"{_JUDGED} hidden, {case.baseline}"),
+        figure(baseline, "share", row["behind_others_fraction"], f"{_JUDGED} behind another worker, {case.baseline}"),
+        figure(baseline, "share", bound, f"exposed {_JUDGED} of wall time, {case.baseline}"),
+    ]
     if theirs is not None:
-        figures.append(
-            Metric("share", theirs["hidden_fraction"], obtained, candidate.info.conditions,
-                   f"{case.candidate}: {_JUDGED} hidden")
-        )  # fmt: skip
+        figures.append(figure(candidate, "share", theirs["hidden_fraction"], f"{_JUDGED} hidden, {case.candidate}"))
     evidence = [{"run": baseline.name, **found} for found in rows.values()]
     if theirs is not None:
         evidence.append({"run": candidate.name, **theirs})

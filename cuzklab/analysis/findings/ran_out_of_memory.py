@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from cuzklab.analysis import vram
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import RECORDED, Case, figure
 from cuzklab.analysis.frames import missing, records
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS, Finding, certainty_of
-from cuzklab.analysis.phrases import device_of, failed_request, run_kind
+from cuzklab.analysis.phrases import device_of, failed_request, run_kind, sentence_case
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_size
+from cuzklab.units import format_size
 
 
 @finding
@@ -22,7 +22,7 @@ def ran_out_of_memory(case: Case) -> Iterator[Finding]:
 
 def _explained(run: Run, role: str, case: Case) -> Finding:
     requests = vram.failed_requests(run)
-    where = f"{run_kind(run).capitalize()} of {run.info.policy} {device_of(run, case)} ran out of device memory"
+    where = f"{sentence_case(run_kind(run))} of {run.info.policy} {device_of(run, case)} ran out of device memory"
     common = {
         "id": "ran_out_of_memory",
         "certainty": certainty_of(run),
@@ -36,7 +36,7 @@ def _explained(run: Run, role: str, case: Case) -> Finding:
             claim=f"{where}; which request failed is not known, since the trace lacks {missing(run, 'vram') or 'it'}"
             f"{': ' + run.info.explanation if run.info.explanation else ''}.",
             role=role,
-            figures=(Metric("count", 1, _obtained(run), run.info.conditions, "runs out of memory"),),
+            figures=(figure(run, "count", 1, "runs out of memory"),),
             evidence=(),
             would_change="more device memory",
             gist=f"ran out of device memory in {run_kind(run)}",
@@ -50,7 +50,7 @@ def _explained(run: Run, role: str, case: Case) -> Finding:
         + (f" {more} further request{'s' if more > 1 else ''} failed after it." if more else ""),
         role=role,
         figures=tuple(
-            Metric("size", float(value), _obtained(run), run.info.conditions, label)
+            figure(run, "size", value, label)
             for label, value in (
                 ("requested", first["requested_bytes"]),
                 ("in use", first["live_bytes"]),
@@ -58,13 +58,12 @@ def _explained(run: Run, role: str, case: Case) -> Finding:
                 ("short by", first["short_bytes"]),
             )
         ),
-        evidence=records(held, MAX_EVIDENCE_ROWS - 1) + (first,),
+        evidence=(
+            {"row": "failed request", **first},
+            *({"row": "live at that moment", **row} for row in records(held, MAX_EVIDENCE_ROWS - 1)),
+        ),
         would_change=f"{format_size(first['short_bytes'])} more device memory at that moment,"
         " or an order in which the others give back first",
         gist=f"ran out of device memory in {run_kind(run)} (short by {format_size(first['short_bytes'])})",
         **common,
     )
-
-
-def _obtained(run: Run) -> str:
-    return "simulated" if run.info.origin == "simulated" else "measured"

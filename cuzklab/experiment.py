@@ -1,0 +1,182 @@
+"""Experiments: what to check, simulate and run, as a TOML file in `lab/experiments/`.
+
+`execute` carries the steps out and stores a run for each. A run whose step, parameters and version are those of a
+stored one is not repeated, so an interrupted experiment goes on where it stopped.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from cuzklab import __version__, resources
+from cuzklab.errors import BadInput
+from cuzklab.progress import Report, part
+from cuzklab.trace.store import Run, RunError, load_run
+from cuzklab.units import format_size, parse_size
+
+_STEP_FIELDS = {
+    "do", "policy", "options", "workers", "partitions", "vram", "proofs", "in_flight", "synthesis_workers", "lookahead",
+    "hardware", "workload", "log2_domain", "seed",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment as its file states it, with the parameters in force."""
+
+    name: str
+    title: str
+    notebook: str
+    candidate: str
+    baseline: str
+    question: str
+    hypothesis: str
+    parameters: Mapping[str, Any]
+    steps: tuple[Mapping[str, Any], ...]
+
+
+def names() -> tuple[str, ...]:
+    """Experiments that are shipped."""
+    return tuple(sorted(path.stem for path in (resources.folder("lab") / "experiments").glob("*.toml")))
+
+
+def load(name: str, parameters: Mapping[str, Any] | None = None) -> Experiment:
+    """Read an experiment by name, or from the path of a TOML file, and put the given parameters in force.
+
+    Raises
+    ------
+    BadInput
+        Unknown experiment, parameter or field, or a value of the wrong type; names the file.
+    """
+    path = Path(name) if str(name).endswith(".toml") else resources.folder("lab") / "experiments" / f"{name}.toml"
+    if not path.is_file():
+        raise BadInput(f"no experiment {name!r}; there are: {', '.join(names())}, or give the path of a .toml file")
+    try:
+        content = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: {error}") from error
+    missing = {"title", "notebook", "candidate", "baseline", "question", "hypothesis", "parameters", "step"} - set(
+        content
+    )
+    if missing:
+        raise BadInput(f"{path}: {', '.join(sorted(missing))} is missing")
+    for number, step in enumerate(content["step"], 1):
+        unknown = set(step) - _STEP_FIELDS
+        if unknown or step.get("do") not in _DO:
+            what = f"unknown field {min(unknown)!r}" if unknown else f"`do` must be one of {', '.join(_DO)}"
+            raise BadInput(f"{path}: step {number}: {what}")
+    values = dict(content["parameters"])
+    for key, value in (parameters or {}).items():
+        if key not in values:
+            raise BadInput(f"experiment {path.stem} has no parameter {key!r}; it has: {', '.join(values)}")
+        values[key] = _convert(path.stem, key, value, values[key])
+    return Experiment(
+        path.stem, content["title"], content["notebook"], content["candidate"], content["baseline"],
+        content["question"].strip(), content["hypothesis"].strip(), values, tuple(content["step"]),
+    )  # fmt: skip
+
+
+def _convert(experiment: str, key: str, value: Any, default: Any) -> Any:
+    try:
+        converted = type(default)(value)
+        if isinstance(default, int) and converted < 1:
+            raise ValueError("must be at least 1")
+        if key.endswith("vram") and parse_size(converted) <= 0:
+            raise ValueError("must be more than nothing")
+    except (TypeError, ValueError) as error:
+        raise BadInput(
+            f"experiment {experiment}: parameter {key} = {value!r}: {error}; the default is {default!r}"
+        ) from error
+    return converted
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do: a check, a simulation or a live run, with all values known."""
+
+    do: str
+    values: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """Name of its run's directory."""
+        options = "".join(f"-{key}-{value}" for key, value in self.values.get("options", {}).items())
+        vram = format_size(parse_size(self.values["vram"])).replace(" ", "").replace(".0", "")
+        return f"{self.do}-{self.values['policy']}{options}-w{self.values['workers']}-{vram}"
+
+    @property
+    def key(self) -> str:
+        """Hash of what determines the result."""
+        text = json.dumps([__version__, self.do, self.values], sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def steps(experiment: Experiment) -> Iterator[Step]:
+    """The steps of an experiment, one for each combination of listed values; `$name` stands for a parameter."""
+    defaults = {
+        key: experiment.parameters[key]
+        for key in ("partitions", "proofs", "log2_domain", "seed", "hardware", "workload")
+        if key in experiment.parameters
+    }
+    for stated in experiment.steps:
+        values = defaults | {key: _parameter(experiment, value) for key, value in stated.items() if key != "do"}
+        several = {key: value for key, value in values.items() if isinstance(value, list)}
+        for combination in product(*several.values()):
+            yield Step(stated["do"], values | dict(zip(several, combination, strict=True)))
+
+
+def _parameter(experiment: Experiment, value: Any) -> Any:
+    if isinstance(value, str) and value.startswith("$"):
+        if value[1:] not in experiment.parameters:
+            raise BadInput(f"experiment {experiment.name}: a step uses {value}, which is no parameter")
+        return experiment.parameters[value[1:]]
+    return value
+
+
+def execute(
+    name: str, out: Path, parameters: Mapping[str, Any] | None = None, report: Report = lambda share, words="": None
+) -> list[Run]:
+    """Carry an experiment out.
+
+    Parameters
+    ----------
+    name : str
+        Experiment, or path of a TOML file.
+    out : Path
+        Runs are stored in ``out/runs``; those that are there already are not repeated.
+    parameters : mapping, optional
+        Values that replace the experiment's.
+    report : callable (share, words), optional
+
+    Returns
+    -------
+    list of Run
+        One for each step, in the order of the experiment.
+    """
+    experiment = load(name, parameters)
+    todo = list(steps(experiment))
+    runs = []
+    for number, step in enumerate(todo):
+        place = Path(out) / "runs" / step.label
+        stored = _stored(place, step)
+        if stored is None:
+            report(number / len(todo), step.label)
+            stored = _DO[step.do](
+                step, place, part(report, number / len(todo), (number + 1) / len(todo), step.label + " ")
+            )
+        runs.append(stored)
+    report(1.0, "done")
+    return runs
+
+
+def _stored(place: Path, step: Step) -> Run | None:
+    try:
+        run = load_run(place)
+    except RunError:
+        return None
+    return run if run.info.inputs.get("step") == step.key else None

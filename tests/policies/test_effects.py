@@ -1,0 +1,204 @@
+"""The rules of effects, one by one, on a world that is a plain dictionary."""
+
+import pytest
+
+from cuzklab.policies.effects import (
+    Acquire,
+    Alloc,
+    DeviceSync,
+    DoubleFree,
+    Fork,
+    Free,
+    Get,
+    Join,
+    Launch,
+    Notify,
+    OutOfDeviceMemory,
+    Pin,
+    Put,
+    QueryFree,
+    ReadFlag,
+    RecordEvent,
+    Release,
+    ReleaseByNonOwner,
+    Reserve,
+    SetFlag,
+    TrimPool,
+    Unreserve,
+    Upload,
+    UseAfterFree,
+    Wait,
+    WaitEvent,
+    WrongDevice,
+    live_bytes,
+    pool_bytes,
+)
+from cuzklab.policies.model import Flag, Gpu, Lock, Partition, Queue, Semaphore, program
+from cuzklab.stages import POREP_32G, partition_sizes
+
+GPU = Gpu(0, 100, 5)
+OTHER = Gpu(1, 100, 5)
+PARTITION = Partition(0, 0, partition_sizes(POREP_32G))
+
+
+class Plain(dict):
+    """A world: what was never written reads as None."""
+
+    read = dict.get
+
+    def write(self, key, value):
+        self[key] = value
+
+
+@pytest.fixture
+def world():
+    return Plain()
+
+
+def do(world, effect, actor="w0"):
+    assert effect.ready(world, actor)
+    result = effect.start(world, actor)
+    effect.finish(world, actor)
+    return result
+
+
+def test_a_lock_has_one_holder_and_is_not_re_entrant(world):
+    lock = Lock("mem")
+    do(world, Acquire(lock))
+    assert not Acquire(lock).ready(world, "w1")
+    assert not Acquire(lock).ready(world, "w0")
+    assert Acquire(lock).blockers(world) == ("w0",)
+    do(world, Release(lock))
+    assert Acquire(lock).ready(world, "w1")
+
+
+def test_only_the_holder_may_release(world):
+    do(world, Acquire(Lock("mem")))
+    with pytest.raises(ReleaseByNonOwner, match="w1 releases mem, held by w0"):
+        Release(Lock("mem")).start(world, "w1")
+
+
+def test_allocation_that_does_not_fit_fails_or_waits(world):
+    do(world, Alloc(GPU, "x", 60))
+    with pytest.raises(OutOfDeviceMemory) as failed:
+        do(world, Alloc(GPU, "y", 41), "w1")
+    assert (failed.value.size_bytes, failed.value.live_bytes, failed.value.limit_bytes) == (41, 60, 100)
+    waiting = Alloc(GPU, "y", 41, on_full="wait")
+    assert not waiting.ready(world, "w1")
+    assert waiting.blockers(world) == ("w0",)
+    assert Alloc(GPU, "y", 40, on_full="wait").ready(world, "w1")
+
+
+def test_freeing_twice_is_a_fault(world):
+    x = do(world, Alloc(GPU, "x", 60))
+    do(world, Free(x))
+    with pytest.raises(DoubleFree):
+        do(world, Free(x))
+
+
+def test_the_pool_keeps_freed_memory_until_it_is_trimmed(world):
+    do(world, Free(do(world, Alloc(GPU, "x", 60, pooled=True))))
+    assert (live_bytes(world, GPU), pool_bytes(world, GPU)) == (0, 60)
+    assert do(world, QueryFree(GPU)) == 40
+    # Another pooled allocation can use what the pool keeps, a plain one cannot.
+    with pytest.raises(OutOfDeviceMemory):
+        do(world, Alloc(GPU, "y", 41))
+    y = do(world, Alloc(GPU, "y", 90, pooled=True))
+    assert pool_bytes(world, GPU) == 0
+    do(world, Free(y))
+    do(world, TrimPool(GPU))
+    assert do(world, QueryFree(GPU)) == 100
+
+
+def test_a_reservation_is_a_counted_promise(world):
+    do(world, Reserve(GPU, 70))
+    assert not Reserve(GPU, 31).ready(world, "w1")
+    with pytest.raises(ReleaseByNonOwner):
+        do(world, Unreserve(GPU, 70), "w1")
+    do(world, Unreserve(GPU, 70))
+    assert Reserve(GPU, 100).ready(world, "w1")
+
+
+def test_a_launch_takes_scratch_and_makes_the_device_busy(world):
+    gpu = Gpu(0, 16 << 30)
+    launch = Launch(gpu, "h_msm", PARTITION)
+    launch.start(world, "w0")
+    assert live_bytes(world, gpu) == PARTITION.sizes.scratch["h_msm", ""]
+    assert not DeviceSync(gpu).ready(world, "w1")
+    assert not TrimPool(gpu).ready(world, "w1")
+    launch.finish(world, "w0")
+    assert live_bytes(world, gpu) == 0
+    assert DeviceSync(gpu).ready(world, "w1")
+
+
+def test_a_launch_whose_scratch_does_not_fit_leaves_nothing_behind(world):
+    with pytest.raises(OutOfDeviceMemory):
+        Launch(GPU, "h_msm", PARTITION).start(world, "w0")
+    assert live_bytes(world, GPU) == 0
+    assert DeviceSync(GPU).ready(world, "w1")
+
+
+def test_work_on_freed_or_foreign_memory_is_a_fault(world):
+    x = do(world, Alloc(GPU, "x", 10))
+    with pytest.raises(WrongDevice, match="gpu1 uses x of gpu0"):
+        Launch(OTHER, "ntt_h", PARTITION, uses=(x,)).start(world, "w0")
+    do(world, Free(x))
+    with pytest.raises(UseAfterFree):
+        Launch(GPU, "ntt_h", PARTITION, uses=(x,)).start(world, "w0")
+
+
+def test_kernels_wait_for_the_event_of_an_upload(world):
+    x = do(world, Alloc(GPU, "x", 10))
+    upload = PARTITION.stream(GPU, "upload")
+    do(world, Pin(PARTITION.abc))
+    copy = Upload(PARTITION.abc, (x,), upload, PARTITION)
+    assert copy.asynchronous(world)
+    copy.start(world, "w0")
+    event = do(world, RecordEvent(upload))
+    launch = Launch(GPU, "ntt_h", PARTITION, uses=(x,))
+    assert launch.ready(world, "w0")
+    do(world, WaitEvent(event, launch.stream))
+    assert not launch.ready(world, "w0")
+    assert not WaitEvent(event).ready(world, "w0")
+    copy.finish(world, "w0")
+    assert launch.ready(world, "w0")
+
+
+def test_a_copy_from_pageable_memory_is_not_asynchronous(world):
+    assert not Upload(PARTITION.abc, (), PARTITION.stream(GPU, "upload"), PARTITION).asynchronous(world)
+
+
+def test_a_notification_before_the_wait_is_kept(world):
+    barrier = Semaphore("barrier")
+    assert not Wait(barrier).ready(world, "w0")
+    do(world, Notify(barrier))
+    do(world, Wait(barrier))
+    assert not Wait(barrier).ready(world, "w0")
+    assert Wait(Semaphore("full", 2)).ready(world, "w0")
+
+
+def test_a_bounded_queue_blocks_at_both_ends(world):
+    queue = Queue("q", 1)
+    assert not Get(queue).ready(world, "w0")
+    do(world, Put(queue, "a"))
+    assert not Put(queue, "b").ready(world, "w0")
+    assert do(world, Get(queue)) == "a"
+
+
+def test_a_flag_is_one_boolean(world):
+    assert do(world, ReadFlag(Flag("throttle"))) is False
+    do(world, SetFlag(Flag("throttle")))
+    assert do(world, ReadFlag(Flag("throttle"))) is True
+
+
+def test_join_waits_for_the_end_of_the_task(world):
+    @program
+    def nothing():
+        return
+        yield
+
+    task = do(world, Fork(nothing()))
+    assert task.actor == "w0/nothing"
+    assert not Join(task).ready(world, "w0")
+    world.write(("task", task.actor), "ended")
+    assert Join(task).ready(world, "w0")
