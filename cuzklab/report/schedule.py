@@ -34,11 +34,12 @@ class Step:
 def steps(run: Run) -> list[Step]:
     """The steps of a counterexample, from its spans; where it has none, what its locks and memory tell."""
     spans, locks, memory = run.table("spans"), run.table("locks"), run.table("vram")
-    if len(spans):
+    derived = _derived(locks, memory)
+    if len(spans) >= len(derived):
         actors = spans["thread"].where(spans["thread"] != "", spans["worker"])
         acts = list(zip(spans["start"], actors, spans["name"], strict=True))
     else:
-        acts = _derived(locks, memory)
+        acts = derived
     found = []
     for number, (time, actor, effect) in enumerate(acts):
         until = acts[number + 1][0] if number + 1 < len(acts) else max(time, window(run)[1])
@@ -175,7 +176,10 @@ def wait_graph(run: Run) -> go.Figure | Absent:
     hidden = {"visible": False, "range": [-1.5, 1.5], "fixedrange": True}
     figure.update_layout(
         theme.layout(
-            title={"text": "Who waits for whom", "subtitle": {"text": "At the end of the schedule: a cycle is a deadlock."}},
+            title={
+                "text": "Who waits for whom",
+                "subtitle": {"text": "At the end of the schedule: a cycle is a deadlock."},
+            },
             height=260 + theme.TITLE_HEIGHT,
             meta={"description": "Wait-for graph: " + "; ".join(f"{a} waits for {b}" for a, b, _ in edges)},
             xaxis=hidden,

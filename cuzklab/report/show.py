@@ -65,9 +65,7 @@ def findings(post: PostMortem) -> None:
 
 
 def _finding_list(post: PostMortem, chosen: Sequence[Finding]) -> str:
-    items = "".join(
-        f'<li class="cz-finding" id="{anchor(post, one)}">{_finding(one)}</li>' for one in chosen
-    )
+    items = "".join(f'<li class="cz-finding" id="{anchor(post, one)}">{_finding(one)}</li>' for one in chosen)
     return f'<ol class="cz-findings">{items}</ol>'
 
 
@@ -196,7 +194,9 @@ def counterexample(run: Run) -> None:
     display.markup(schedule.table(run))
     waits = schedule.who_waits(run)
     if waits:
-        display.markup(f'<div class="cz-text"><p>At the end:</p><ul>{"".join(f"<li>{w}</li>" for w in waits)}</ul></div>')
+        display.markup(
+            f'<div class="cz-text"><p>At the end:</p><ul>{"".join(f"<li>{w}</li>" for w in waits)}</ul></div>'
+        )
         display.figure(schedule.wait_graph(run))
     if len(run.table("vram")):
         display.figure(figures.device_memory(run))
@@ -366,10 +366,7 @@ def provenance(post: PostMortem, parameters: Mapping[str, object], commands: Seq
         pd.DataFrame(sorted(inputs), columns=["input", "sha256"]), fold=f"Table: hashes of {len(inputs)} inputs"
     )
     kept = pd.DataFrame(
-        [
-            {"run": run.info.title, "stored as": run.name, "missing": _missing(run)}
-            for run in post.case.runs
-        ]
+        [{"run": run.info.title, "stored as": run.name, "missing": _missing(run)} for run in post.case.runs]
     )
     display.table(kept, fold="Table: where the runs are stored, and what they lack")
 

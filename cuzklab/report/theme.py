@@ -39,6 +39,8 @@ GRID = "rgba(128,138,150,0.22)"
 FONT = "Inter, 'Segoe UI', -apple-system, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 PATTERNS = ("", "/", ".", "x", "-", "\\", "+", "|")
 
+# Left edge of figures over time, so that a timeline and the memory below it share their axis to the pixel.
+LANE_MARGIN, NARROW_LANE_MARGIN = 112, 82
 LABEL_LENGTH = 48
 # Room for a title and a subtitle above a figure; the page of a report shows them as text instead.
 TITLE_HEIGHT = 64
@@ -73,11 +75,25 @@ def plain(text: object, length: int = LABEL_LENGTH) -> str:
     return html.escape(flat, quote=False)
 
 
+def over_time() -> dict[str, Any]:
+    """Margins of a figure over time, wide and narrow, with a fixed left edge."""
+    wide = {"l": LANE_MARGIN, "r": 16, "t": 8 + TITLE_HEIGHT, "b": 8}
+    return {
+        "margin": wide,
+        "meta": {"narrow": {"margin": {**wide, "l": NARROW_LANE_MARGIN, "r": 8, "t": 8}}},
+    }
+
+
+def axis_title(text: str) -> dict[str, Any]:
+    """The title of an axis."""
+    return {"text": text, "standoff": 8, "font": {"size": 13}}
+
+
 def layout(**more: Any) -> dict[str, Any]:
     """What all figures share; `more` is laid over it, one level deep."""
     axis = {
         "gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "outside", "ticklen": 4, "tickcolor": GRID,
-        "automargin": True, "title": {"standoff": 10, "font": {"size": 13}},
+        "automargin": True,
     }  # fmt: skip
     shared: dict[str, Any] = {
         "font": {"family": FONT, "size": 13, "color": INK},

@@ -63,7 +63,9 @@ def notebook_of(name: str | Path) -> Path:
         return Path(text)
     known = notebooks()
     if text not in known:
-        raise BadInput(f"no report {text!r}; there are: {', '.join(known) or 'none'}, or give the path of an .ipynb file")
+        raise BadInput(
+            f"no report {text!r}; there are: {', '.join(known) or 'none'}, or give the path of an .ipynb file"
+        )
     return known[text]
 
 
@@ -119,7 +121,9 @@ def write_report(
     record["report"] = notebook.stem
     record["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     record["seconds"] = round(time.monotonic() - started, 1)
-    note = f"{record['created'].replace('T', ' ').removesuffix('+00:00')} UTC · cuzklab {__version__} · {_machine(record)}"
+    note = (
+        f"{record['created'].replace('T', ' ').removesuffix('+00:00')} UTC · cuzklab {__version__} · {_machine(record)}"
+    )
     html = export_html(executed, out / f"{notebook.stem}.html", note=note)
     verdict_file = out / "verdict.json"
     with atomic_write(verdict_file, "w") as file:
@@ -138,7 +142,9 @@ def _read_record(file: Path, executed: Path) -> dict[str, Any]:
             f"(see {executed})", "cell", None, executed,
         )  # fmt: skip
     if file.stat().st_size > _MAX_RECORD_BYTES:
-        raise NotebookFailed(f"{executed.stem}: its record is larger than {_MAX_RECORD_BYTES} bytes", "cell", None, executed)
+        raise NotebookFailed(
+            f"{executed.stem}: its record is larger than {_MAX_RECORD_BYTES} bytes", "cell", None, executed
+        )
     record = json.loads(file.read_text(encoding="utf-8"))
     if record.get("format") != RECORD_FORMAT:
         raise NotebookFailed(f"{executed.stem}: its record has an unknown format", "cell", None, executed)

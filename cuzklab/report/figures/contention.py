@@ -8,6 +8,9 @@ from cuzklab.report.figures.axes import Absent, absent, ordered, short_worker, t
 from cuzklab.trace import Run
 
 
+_SHOWN = 0.08  # of the longest bar; shorter pieces have no room for their time
+
+
 def lock_waits(run: Run) -> go.Figure | Absent:
     """Time waited by worker and lock, split by who held the lock."""
     if not len(run.table("locks")):
@@ -23,6 +26,7 @@ def lock_waits(run: Run) -> go.Figure | Absent:
         for victim in ordered(waits.loc[waits["lock"] == lock, "victim"])
     ]
     several = len({lock for lock, _ in places}) > 1
+    longest = scale.length(waits.groupby(["lock", "victim"])["time_ns"].sum().max())
     figure = go.Figure()
     for holder in [*ordered(waits["holder"]), *([""] if (waits["holder"] == "").any() else [])]:
         rows = waits[waits["holder"] == holder]
@@ -33,7 +37,7 @@ def lock_waits(run: Run) -> go.Figure | Absent:
                 y=[_label(lock, victim, several) for lock, victim in zip(rows["lock"], rows["victim"], strict=True)],
                 x=lengths, orientation="h", name=f"held by {who}",
                 marker={"color": theme.colour_of_worker(holder, workers), "line": {"width": 0.5, "color": theme.WAIT}},
-                text=[scale.text(length) for length in lengths], textposition="inside", insidetextanchor="middle", textangle=0,
+                text=[scale.text(length) if length > _SHOWN * longest else "" for length in lengths], textposition="inside", insidetextanchor="middle", textangle=0,
                 hovertext=[
                     f"<b>{theme.plain(short_worker(victim))}</b> waited {scale.text(length)} for {theme.plain(lock)}"
                     f"<br>while it was held by {who} ({count} waits)"
@@ -51,8 +55,7 @@ def lock_waits(run: Run) -> go.Figure | Absent:
             barmode="stack",
             height=130 + theme.TITLE_HEIGHT + 38 * len(places),
             meta={"description": f"Time waited for locks in {run.info.title}, by worker and by holder."},
-            uniformtext={"minsize": 9, "mode": "hide"},
-            xaxis={"title": {"text": f"time waited, sum over the run ({scale.unit})", "standoff": 8}, "rangemode": "tozero"},
+            xaxis={"title": theme.axis_title(f"time waited, sum over the run ({scale.unit})"), "rangemode": "tozero"},
             yaxis={
                 "categoryorder": "array", "ticks": "", "showgrid": False,
                 "categoryarray": [_label(lock, victim, several) for lock, victim in reversed(places)],

@@ -40,9 +40,7 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
     figure.add_trace(_bar(labels, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))
     causes = [cause for cause in occupancy.CAUSES if any((idle["cause"] == cause).any() for _, _, idle in drawn)]
     for cause in [*causes, occupancy.UNATTRIBUTED]:
-        shares = [
-            idle.loc[idle["cause"] == cause, "share"].sum() / len(used) * 100 for _, used, idle in drawn
-        ]
+        shares = [idle.loc[idle["cause"] == cause, "share"].sum() / len(used) * 100 for _, used, idle in drawn]
         if any(shares):
             name = _NAMES.get(cause, cause.replace("_", " "))
             figure.add_trace(_bar(labels, shares, name, _COLOURS.get(cause, theme.WAIT), "/"))
@@ -55,8 +53,7 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
             barmode="stack",
             height=150 + theme.TITLE_HEIGHT + 46 * len(drawn),
             meta={"description": "Share of wall time in which kernels run, and causes of idle time, for each run."},
-            uniformtext={"minsize": 9, "mode": "hide"},
-            xaxis={"title": {"text": "share of wall time (%)", "standoff": 8}, "range": [0, 100]},
+            xaxis={"title": theme.axis_title("share of wall time (%)"), "range": [0, 100]},
             yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
             legend={"traceorder": "normal"},
         )
@@ -78,6 +75,6 @@ def _bar(labels: Sequence[str], shares: Sequence[float], name: str, colour: str,
         y=list(labels), x=list(shares), orientation="h", name=name,
         marker={"color": colour, "line": {"width": 0},
                 "pattern": {"shape": pattern, "fgcolor": "rgba(255,255,255,0.45)", "size": 6, "solidity": 0.25}},
-        text=[f"{share:.0f} %" for share in shares], textposition="inside", insidetextanchor="middle", textangle=0,
+        text=[f"{share:.0f} %" if share >= 4 else "" for share in shares], textposition="inside", insidetextanchor="middle", textangle=0,
         hovertemplate=f"%{{y}}<br><b>{name}</b>: %{{x:.1f}} %<extra></extra>",
     )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from cuzklab.analysis import vram
+from cuzklab.analysis import frames, vram
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, absent, short_worker, size_scale, time_scale, workers_of
 from cuzklab.trace import Run
@@ -44,7 +44,7 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
               if len(failed) else 0)  # fmt: skip
     divisor, unit = size_scale(top)
     scale = time_scale(run)
-    figure = go.Figure()
+    figure, margins = go.Figure(), theme.over_time()
     moments, levels = _levels(run, device, steps)
     times = scale.of(moments)
     workers = workers_of(run)
@@ -63,10 +63,22 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
     figure.update_layout(
         theme.layout(
             title={"text": "Device memory", "subtitle": {"text": theme.plain(_subtitle(run, peak, failed), 300)}},
-            height=400 + theme.TITLE_HEIGHT,
-            meta={"description": f"Live device memory of {run.info.title} by worker and buffer, against the limit."},
-            xaxis={"title": {"text": scale.title, "standoff": 8}, "range": [float(times[0]), float(times[-1])]},
-            yaxis={"title": {"text": f"live ({unit})", "standoff": 6}, "range": [0, top / divisor * 1.12], "ticks": ""},
+            height=380 + theme.TITLE_HEIGHT,
+            margin=margins["margin"],
+            meta={
+                "description": f"Live device memory of {run.info.title} by worker and buffer, against the limit.",
+                **margins["meta"],
+            },
+            xaxis={
+                "title": theme.axis_title(scale.title),
+                "range": [float(edge) for edge in scale.of(frames.window(run))],
+            },
+            yaxis={
+                "title": theme.axis_title(f"live ({unit})"),
+                "range": [0, top / divisor * (1.15 if len(failed) else 1.32)],
+                "ticks": "",
+                "automargin": False,
+            },
             legend={"traceorder": "normal", "tracegroupgap": 4},
             hovermode="x unified" if len(levels) <= 12 else "closest",
         )
@@ -116,7 +128,7 @@ def _area(worker: str, buffer: str, times: np.ndarray, values: np.ndarray, unit:
     pattern = theme.PATTERNS[workers.index(worker) % len(theme.PATTERNS)] if worker in workers else "."
     return go.Scatter(
         x=times, y=values, name=f"{who} {theme.plain(buffer)}", stackgroup="live", mode="lines",
-        line={"shape": "hv", "width": 0.8, "color": colour}, legendgroup=who,
+        line={"shape": "hv", "width": 0, "color": colour}, legendgroup=who,
         fillcolor=theme.shade(colour, _SHADES.get(buffer, _PALE)),
         fillpattern={"shape": pattern, "fgcolor": "rgba(255,255,255,0.55)", "bgcolor": theme.shade(colour, _SHADES.get(buffer, _PALE)),
                      "size": 7, "solidity": 0.18} if pattern else None,
@@ -147,11 +159,13 @@ def _mark_failure(figure: go.Figure, request: dict, at: float, divisor: float, u
 
 
 def _mark_peak(figure: go.Figure, run: Run, peak: pd.Series, at: float, divisor: float) -> None:
+    """Name what is held at the peak, above the limit, where nothing else is drawn."""
     held = vram.holdings(run, int(peak["event"]))
     lines = [f"<b>peak {format_size(peak['live_bytes'])}</b>", *_held_by_worker(held)]
     figure.add_annotation(
-        x=at, y=peak["live_bytes"] / divisor, text="<br>".join(lines), align="left", font={"size": 12},
-        bgcolor="rgba(255,255,255,0.8)", borderpad=4, **_beside(figure, at), ay=10, arrowwidth=1,
+        x=at, y=peak["live_bytes"] / divisor, text="<br>".join(lines), align="left", font={"size": 12}, name="wide",
+        arrowwidth=1, arrowcolor=theme.WAIT, arrowhead=6, arrowsize=0.7, axref="pixel", ax=0, ayref="y", yanchor="bottom",
+        ay=1.06 * max(peak["limit_bytes"], peak["live_bytes"]) / divisor, xanchor=_beside(figure, at)["xanchor"],
     )  # fmt: skip
 
 

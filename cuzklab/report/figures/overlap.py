@@ -37,7 +37,7 @@ def overlap_map(run: Run) -> go.Figure | Absent:
             z=shares * 100, x=[theme.plain(name) for name in columns], y=[theme.plain(name) for name in rows],
             zmin=0, zmax=100, xgap=2, ygap=2, texttemplate="%{z:.0f}", colorscale=theme.SEQUENTIAL,
             hovertemplate="%{z:.1f} % of the time of <b>%{y}</b><br>another worker ran <b>%{x}</b><extra></extra>",
-            colorbar={"title": {"text": "% of the<br>row's time"}, "thickness": 10, "outlinewidth": 0, "ticks": ""},
+            showscale=False,
         )
     )  # fmt: skip
     figure.update_layout(
@@ -46,12 +46,12 @@ def overlap_map(run: Run) -> go.Figure | Absent:
                 "text": "What overlaps what",
                 "subtitle": {"text": theme.plain(
                     f"{run.info.title}. While a worker runs the stage of the row: for which part of that time another "
-                    "worker runs the stage of the column.", 300)},
+                    "worker runs the stage of the column, in per cent.", 300)},
             },
             height=130 + theme.TITLE_HEIGHT + 36 * len(rows),
             meta={"description": f"Overlap of stages across workers in {run.info.title}."},
-            xaxis={"title": {"text": "stage of another worker"}, "showgrid": False, "ticks": "", "tickangle": -35},
-            yaxis={"title": {"text": "stage"}, "autorange": "reversed", "showgrid": False, "ticks": ""},
+            xaxis={"title": theme.axis_title("stage of another worker"), "showgrid": False, "ticks": "", "tickangle": -35},
+            yaxis={"title": theme.axis_title("stage"), "autorange": "reversed", "showgrid": False, "ticks": ""},
         )
     )  # fmt: skip
     return figure
@@ -74,7 +74,7 @@ def what_is_hidden(run: Run) -> go.Figure | Absent:
                 y=hidden["stage"].map(theme.plain), x=shares, orientation="h", name=name,
                 marker={"color": colour, "pattern": {"shape": pattern, "fgcolor": "rgba(255,255,255,0.6)", "solidity": 0.2},
                         "line": {"width": 0}},
-                text=[f"{share:.0f} %" for share in shares], textposition="inside", insidetextanchor="middle", textangle=0,
+                text=[f"{share:.0f} %" if share >= 4 else "" for share in shares], textposition="inside", insidetextanchor="middle", textangle=0,
                 hovertemplate=f"%{{y}}: %{{x:.1f}} % {name}<extra></extra>",
             )
         )  # fmt: skip
@@ -87,8 +87,7 @@ def what_is_hidden(run: Run) -> go.Figure | Absent:
             barmode="stack",
             height=130 + theme.TITLE_HEIGHT + 48 * len(hidden),
             meta={"description": f"Share of CPU stages hidden behind kernels in {run.info.title}."},
-            uniformtext={"minsize": 9, "mode": "hide"},
-            xaxis={"title": {"text": "share of the stage's time (%)", "standoff": 8}, "range": [0, 100]},
+            xaxis={"title": theme.axis_title("share of the stage's time (%)"), "range": [0, 100]},
             yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
         )
     )  # fmt: skip

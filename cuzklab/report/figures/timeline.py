@@ -14,6 +14,7 @@ from cuzklab.trace import Run
 # Beyond this a figure of bars is slow and its bars are thinner than a pixel; a window of the run is shown instead.
 MOST_BARS = 2500
 _LANE_HEIGHT, _FRAME_HEIGHT = 30, 120
+_LETTER = 0.0072  # width of a letter as part of a figure on a desktop
 _WAITS = {
     "lock": "a lock", "memory": "device memory", "barrier": "the barrier (prep_msm)", "queue": "a queue",
     "event": "a copy", "device_sync": "an idle device", "join": "a thread to end",
@@ -40,21 +41,22 @@ def timeline(run: Run, start_s: float | None = None, end_s: float | None = None)
         return Absent(f"Nothing happened in {run.info.title or run.name} between {start_s} and {end_s} s.")
     lanes = _lanes(shown)
     figure = go.Figure()
-    workers = workers_of(run)
+    workers, margins, span = workers_of(run), theme.over_time(), _range(run, shown, part, scale)
     for key, rows in _kinds(shown):
-        figure.add_trace(_bars(key, rows, lanes, scale, workers))
+        figure.add_trace(_bars(key, rows, lanes, scale, workers, span[1] - span[0]))
     figure.update_layout(
         theme.layout(
             title={"text": "Timeline", "subtitle": {"text": theme.plain(_subtitle(run, part, scale), 300)}},
             barmode="overlay",
             bargap=0.22,
             height=_FRAME_HEIGHT + theme.TITLE_HEIGHT + _LANE_HEIGHT * len(lanes),
-            meta={"description": _description(run, shown)},
-            uniformtext={"minsize": 9, "mode": "hide"},
-            xaxis={"title": {"text": scale.title, "standoff": 8}, "range": _range(shown, scale), "showgrid": True},
+            margin=margins["margin"],
+            meta={"description": _description(run, shown), **margins["meta"]},
+            uniformtext={"minsize": 10, "mode": "hide"},
+            xaxis={"title": theme.axis_title(scale.title), "range": span, "showgrid": True},
             yaxis={
                 "categoryorder": "array", "categoryarray": list(reversed(lanes.values())), "showgrid": False,
-                "ticks": "", "range": [-0.6, len(lanes) - 0.4], "fixedrange": True,
+                "ticks": "", "range": [-0.6, len(lanes) - 0.4], "fixedrange": True, "automargin": False,
             },
             legend={"traceorder": "normal"},
         )
@@ -91,8 +93,8 @@ def _lanes(bars: pd.DataFrame) -> dict[tuple[str, str], str]:
             names.sort(key=lambda name: owners.index(name.partition("/")[0]))
         for name in names:
             label = name if group == "device" else short_worker(name).replace("/", " ")
-            label = f"{label} held by" if group == "lock" else label
-            label = theme.plain(label, 24)
+            label = f"{label} lock" if group == "lock" and label != "lock" else label
+            label = theme.plain(label, 16)
             while label in lanes.values():
                 label += " "
             lanes[group, name] = label
@@ -114,7 +116,8 @@ def _kinds(bars: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return [(name, bars[key == name]) for name in names]
 
 
-def _bars(key: str, rows: pd.DataFrame, lanes: dict[tuple[str, str], str], scale: TimeScale, workers: list[str]) -> Any:
+def _bars(key: str, rows: pd.DataFrame, lanes: dict[tuple[str, str], str], scale: TimeScale, workers: list[str],
+          span: float) -> Any:  # fmt: skip
     marker: dict[str, Any] = {"line": {"width": 0.5, "color": "rgba(128,138,150,0.6)"}}
     name, text = theme.plain(key), rows["label"].map(lambda label: theme.plain(label))
     match key:
@@ -134,6 +137,8 @@ def _bars(key: str, rows: pd.DataFrame, lanes: dict[tuple[str, str], str], scale
         case _:
             marker["color"], hover = theme.colour_of_stage(key), text
     start, length = scale.of(rows["start_ns"]), scale.length(rows["end_ns"] - rows["start_ns"])
+    # A name that is wider than its bar would be shrunk, and with it all others.
+    text = [name if wide > len(name) * _LETTER * span else "" for name, wide in zip(text, length, strict=True)]
     details = [
         f"<b>{what}</b><br>{theme.plain(partition)}{' · ' if partition else ''}{theme.plain(worker)}"
         f"<br>{scale.text(at)} to {scale.text(at + extent)}"
@@ -146,13 +151,14 @@ def _bars(key: str, rows: pd.DataFrame, lanes: dict[tuple[str, str], str], scale
     return go.Bar(
         y=[lanes[group, lane] for group, lane in zip(rows["group"], rows["lane"], strict=True)],
         x=length, base=start, orientation="h", name=name, marker=marker, text=list(text), textposition="inside",
-        insidetextanchor="middle", textangle=0, hovertext=details, hoverinfo="text", cliponaxis=True,
+        insidetextanchor="middle", textangle=0, textfont={"size": 11}, hovertext=details, hoverinfo="text", cliponaxis=True,
     )  # fmt: skip
 
 
-def _range(bars: pd.DataFrame, scale: TimeScale) -> list[float]:
-    left, right = scale.of([bars["start_ns"].min(), bars["end_ns"].max()])
-    return [float(left), float(right + (right - left) * 0.005)]
+def _range(run: Run, bars: pd.DataFrame, part: bool, scale: TimeScale) -> list[float]:
+    """The whole run, as in the figure of device memory; of a part only that."""
+    edges = (bars["start_ns"].min(), bars["end_ns"].max()) if part else frames.window(run)
+    return [float(edge) for edge in scale.of(edges)]
 
 
 def _subtitle(run: Run, part: bool, scale: TimeScale) -> str:
