@@ -72,3 +72,8 @@ def heading(words: str, badges: str = "") -> None:
 def facts(pairs: Mapping[str, object]) -> None:
     """Show names and values."""
     markup(tables.facts(pairs.items()))
+
+
+def progress(share: float, words: str = "") -> None:
+    """Tell how far a long job is: a line that the program running the notebook understands."""
+    print(f"{share * 100:.0f} % {words}", flush=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pandas as pd
 import plotly.graph_objects as go
 
-from cuzklab.analysis import vram
 from cuzklab.analysis.frames import window
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, ordered, short_worker
+from cuzklab.report.naming import label
 from cuzklab.report.tables import escape
 from cuzklab.trace import Run
 from cuzklab.units import format_size
@@ -144,7 +144,7 @@ def wait_graph(run: Run) -> go.Figure | Absent:
         if holder.strip() and holder.strip() != wait.worker
     ]
     if not edges:
-        return Absent(f"No wait-for graph: in {run.info.title or run.name} nobody waits for what another actor holds.")
+        return Absent(f"No wait-for graph: in {label(run)} nobody waits for what another actor holds.")
     actors = ordered([name for edge in edges for name in edge[:2]])
     place = {
         actor: (-math.cos(2 * math.pi * number / len(actors)), 0.8 * math.sin(2 * math.pi * number / len(actors)))

@@ -10,12 +10,13 @@ from typing import Any
 import pandas as pd
 
 from cuzklab.analysis import Finding, locks, occupancy, overlap, stages, vram
-from cuzklab.analysis.case import CHECKED, metrics_of
+from cuzklab.analysis.case import CHECKED, metric, metrics_of
 from cuzklab.report import display, figures, schedule, tables
 from cuzklab.report.display import badge
+from cuzklab.report.naming import label, labels, sentence
 from cuzklab.report.postmortem import PostMortem, anchor, large, tiles
 from cuzklab.trace import Run
-from cuzklab.units import METRIC_KINDS, Metric, format_size
+from cuzklab.units import METRIC_KINDS, GiB, Metric, format_size
 
 _ORIGIN_WORDS = {
     "live": "measured", "imported": "measured", "simulated": "simulated", "counterexample": "proved", "check": "proved",
@@ -27,6 +28,9 @@ _OUTCOME_WORDS = {
 _CONDITION_WORDS = {
     "c": "proofs", "j": "proofs in flight", "pw": "synthesis workers", "gw": "GPU workers", "gt": "threads of the G2 MSM",
 }  # fmt: skip
+
+
+_PUBLISHED_CARD_BYTES = 16 * GiB
 
 
 # --- verdict and findings --------------------------------------------------------------------------------------------
@@ -130,7 +134,7 @@ def setup(post: PostMortem) -> None:
         display.facts({_CONDITION_WORDS.get(name, name): value for name, value in shared.items()})
     rows = [
         {
-            "run": run.info.title or run.name,
+            "run": label(run),
             "kind": badge(_ORIGIN_WORDS[run.info.origin]),
             "outcome": _OUTCOME_WORDS[run.info.outcome],
             "device_memory_bytes": post.case.limit_bytes(run),
@@ -188,9 +192,9 @@ def checks(post: PostMortem) -> None:
 
 def counterexample(run: Run) -> None:
     """The shortest schedule that leads to a defect: as a table, with device memory by step, and who waits for whom."""
-    display.heading(run.info.title or run.name, badge("proved"))
+    display.heading(label(run), badge("proved"))
     if run.info.explanation:
-        display.text(run.info.explanation)
+        display.text(sentence(run.info.explanation))
     display.markup(schedule.table(run))
     waits = schedule.who_waits(run)
     if waits:
@@ -209,9 +213,9 @@ def run(run: Run) -> None:
     """One run: how it ended, its figures, timeline, device memory and locks."""
     ok = run.info.outcome == "ok"
     ended = badge(_OUTCOME_WORDS[run.info.outcome], "ok" if ok else "failed")
-    display.heading(run.info.title or run.name, f"{badge(_ORIGIN_WORDS[run.info.origin])} {ended}")
+    display.heading(label(run), f"{badge(_ORIGIN_WORDS[run.info.origin])} {ended}")
     if run.info.explanation:
-        display.text(run.info.explanation)
+        display.text(sentence(run.info.explanation))
     metrics = metrics_of(run)
     if metrics:
         display.markup(
@@ -265,7 +269,7 @@ def lock_table(run: Run) -> None:
 def device_time(runs: Sequence[Run]) -> None:
     """Where the devices' time goes in each run, with the causes of idle time."""
     display.figure(figures.device_time(runs))
-    idle = [occupancy.idle(run).assign(run=run.info.title or run.name) for run in runs]
+    idle = [occupancy.idle(run).assign(run=label(run)) for run in runs]
     idle = [frame for frame in idle if len(frame)]
     if idle:
         rows = pd.concat(idle, ignore_index=True)
@@ -280,7 +284,7 @@ def overlaps(run: Run) -> None:
     hidden = overlap.hidden(run)
     for row in hidden[hidden["stage"] == "b_g2_msm"].itertuples():
         display.text(
-            f"In {run.info.title or run.name}, {row.behind_others_fraction:.1%} of the time of b_g2_msm lies behind "
+            f"In {label(run)}, {row.behind_others_fraction:.1%} of the time of b_g2_msm lies behind "
             f"another worker's kernels and {row.hidden_fraction:.1%} behind kernels of any worker; {row.exposed_fraction:.1%} "
             "is exposed."
         )
@@ -293,34 +297,73 @@ def overlaps(run: Run) -> None:
 # --- figures of simulations ------------------------------------------------------------------------------------------
 
 
-def metrics(runs: Sequence[Run], published: pd.DataFrame | None = None) -> None:
-    """Typed figures, a column a run; beside them published figures of the same kind where there are any.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-    published : DataFrame, optional
-        Columns `policy`, `kind`, `value`, `conditions`, `source`.
-    """
+def metrics(runs: Sequence[Run]) -> None:
+    """Typed figures, a column a run; only figures of one row can be compared."""
     if not runs:
         display.markup('<p class="cz-absent">No such run was made.</p>')
         return
-    kinds = list(dict.fromkeys(one.kind for run in runs for one in metrics_of(run)))
-    rows = []
-    for kind in kinds:
-        row: dict[str, Any] = {"kind": kind.replace("_", " ")}
-        for run in runs:
-            found = next((one for one in metrics_of(run) if one.kind == kind), None)
-            row[run.info.title or run.name] = large(found) if found else None
+    names = labels(runs)
+    rows: list[dict[str, Any]] = [
+        {
+            "kind": "outcome",
+            **{name: _OUTCOME_WORDS[run.info.outcome] for name, run in zip(names, runs, strict=True)},
+            "what it is": "how the run ended",
+        }
+    ]
+    for kind in dict.fromkeys(one.kind for run in runs for one in metrics_of(run)):
+        row = {"kind": kind.replace("_", " ")}
+        for name, run in zip(names, runs, strict=True):
+            found = metric(run, kind)
+            row[name] = large(found) if found else None
         row["what it is"] = METRIC_KINDS[kind][1]
         rows.append(row)
+    caption = "Only figures of one row can be compared: each row is a kind of its own."
+    display.table(pd.DataFrame(rows), caption, right=names)
+
+
+def published(rows: Sequence[Any], runs: Sequence[Run]) -> None:
+    """Published results of the designs that were run, beside the figure of the same kind and conditions, if any.
+
+    Parameters
+    ----------
+    rows : sequence
+        With `policy`, `metric` (None for an outcome), `outcome`, `conditions` and `assumed`, as
+        `cuzklab.simulate.load_published` gives them.
+    runs : sequence of Run
+    """
+    policies = {run.info.policy for run in runs}
+    table = []
+    for row in rows:
+        if row.policy not in policies:
+            continue
+        same = next((run for run in runs if run.info.policy == row.policy and _same(row.conditions, run)), None)
+        ours = metric(same, row.metric.kind) if same and row.metric else None
+        table.append(
+            {
+                "design": row.policy,
+                "conditions": ", ".join(
+                    f"{name} {value}{' (assumed)' if name in row.assumed else ''}"
+                    for name, value in row.conditions.items()
+                ),
+                "kind": row.metric.kind.replace("_", " ") if row.metric else "outcome",
+                "published": large(row.metric) if row.metric else _OUTCOME_WORDS[row.outcome],
+                "simulated here": large(ours) if ours else _OUTCOME_WORDS[same.info.outcome] if same else None,
+                "difference_share": ours.ratio(row.metric) - 1 if ours else None,
+            }
+        )
     display.table(
-        pd.DataFrame(rows),
-        "Only figures of one row can be compared: each row is a kind of its own.",
-        right=[run.info.title or run.name for run in runs],
+        pd.DataFrame(table),
+        "Published results; beside them the simulation under the same conditions, where this report has one. c: proofs, "
+        "j: in flight, pw: synthesis workers, gw: GPU workers.",
+        right=("published", "simulated here"),
     )
-    if published is not None and len(published):
-        display.table(published, "Published figures, for comparison of the same kind only.")
+
+
+def _same(conditions: Mapping[str, object], run: Run) -> bool:
+    limits = {int(device["vram_limit_bytes"]) for device in run.info.devices if device.get("vram_limit_bytes")}
+    return limits == {_PUBLISHED_CARD_BYTES} and all(
+        run.info.conditions.get(name) == value for name, value in conditions.items()
+    )
 
 
 def _metric_rows(metrics: Sequence[Metric]) -> pd.DataFrame:
@@ -333,8 +376,8 @@ def _metric_rows(metrics: Sequence[Metric]) -> pd.DataFrame:
     )
 
 
-def _metric_name(metric: Metric) -> str:
-    return metric.label or metric.kind.replace("_", " ")
+def _metric_name(one: Metric) -> str:
+    return one.label or one.kind.replace("_", " ")
 
 
 # --- provenance ------------------------------------------------------------------------------------------------------

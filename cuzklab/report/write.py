@@ -75,7 +75,7 @@ def write_report(
     parameters: Mapping[str, Any] | None = None,
     *,
     deadline_s: float = 1800,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[float, str], None] | None = None,
 ) -> Report:
     """Run an experiment's notebook and write its report.
 
@@ -92,8 +92,8 @@ def write_report(
         Of the notebook; text is converted to the declared type.
     deadline_s : float
         For the whole run.
-    progress : callable, optional
-        Receives lines of text on what is being done.
+    progress : callable (share, words), optional
+        Told the share of the work done, between 0 and 1, and what is being done.
 
     Raises
     ------
@@ -114,7 +114,8 @@ def write_report(
     with tempfile.TemporaryDirectory(prefix="cuzklab-") as private:
         record_file = Path(private) / "record.json"
         executed = run_notebook(
-            notebook, out / f"{notebook.stem}.ipynb", given, deadline_s=deadline_s, progress=progress,
+            notebook, out / f"{notebook.stem}.ipynb", given, deadline_s=deadline_s,
+            progress=_follow(progress) if progress else None,
             environment={RECORD_VARIABLE: str(record_file)},
         )  # fmt: skip
         record = _read_record(record_file, executed)
@@ -132,6 +133,17 @@ def write_report(
         html, verdict_file, executed, record["verdict"], tuple(record["findings"]),
         tuple((out / run["path"]).resolve() for run in record["runs"]),
     )  # fmt: skip
+
+
+def _follow(progress: Callable[[float, str], None]) -> Callable[[str], None]:
+    """Understands the lines that `display.progress` prints; other output of a notebook is none of its business."""
+
+    def line(text: str) -> None:
+        share, percent, words = text.partition(" % ")
+        if percent and share.strip().isdigit():
+            progress(int(share) / 100, words)
+
+    return line
 
 
 def _read_record(file: Path, executed: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cuzklab.analysis.frames import missing, window
+from cuzklab.report.naming import label
 from cuzklab.trace import Run
 from cuzklab.units import GiB, KiB, MiB
 
@@ -21,7 +22,7 @@ class Absent:
 def absent(run: Run, what: str, *tables: str) -> Absent:
     """The sentence for a figure that lacks its tables."""
     lacking = missing(run, *tables)
-    return Absent(f"No figure of {what}: {run.info.title or run.name} has no rows of {lacking}.")
+    return Absent(f"No figure of {what}: {label(run)} has no rows of {lacking}.")
 
 
 @dataclass(frozen=True)

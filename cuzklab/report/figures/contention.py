@@ -5,8 +5,8 @@ import plotly.graph_objects as go
 from cuzklab.analysis import locks
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, absent, ordered, short_worker, time_scale, workers_of
+from cuzklab.report.naming import label
 from cuzklab.trace import Run
-
 
 _SHOWN = 0.08  # of the longest bar; shorter pieces have no room for their time
 
@@ -17,7 +17,7 @@ def lock_waits(run: Run) -> go.Figure | Absent:
         return absent(run, "waiting for locks", "locks")
     waits = locks.waited_for(run)
     if not len(waits):
-        return Absent(f"No figure of waiting for locks: nobody waited for one in {run.info.title or run.name}.")
+        return Absent(f"No figure of waiting for locks: nobody waited for one in {label(run)}.")
     scale = time_scale(run)
     workers = workers_of(run)
     places = [
@@ -50,11 +50,11 @@ def lock_waits(run: Run) -> go.Figure | Absent:
         theme.layout(
             title={
                 "text": "Waiting for locks",
-                "subtitle": {"text": theme.plain(f"{run.info.title}. Who waited, and who held the lock meanwhile.", 300)},
+                "subtitle": {"text": theme.plain(f"{label(run)}. Who waited, and who held the lock meanwhile.", 300)},
             },
             barmode="stack",
             height=130 + theme.TITLE_HEIGHT + 38 * len(places),
-            meta={"description": f"Time waited for locks in {run.info.title}, by worker and by holder."},
+            meta={"description": f"Time waited for locks in {label(run)}, by worker and by holder."},
             xaxis={"title": theme.axis_title(f"time waited, sum over the run ({scale.unit})"), "rangemode": "tozero"},
             yaxis={
                 "categoryorder": "array", "ticks": "", "showgrid": False,

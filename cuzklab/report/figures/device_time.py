@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from cuzklab.analysis import occupancy
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent
+from cuzklab.report.naming import labels
 from cuzklab.trace import Run
 
 _COLOURS = {
@@ -34,16 +35,16 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
     drawn = [(run, used, idle) for run, used, idle in drawn if len(used)]
     if not drawn:
         return Absent("No figure of where the devices' time goes: no kernel ran in any of these runs.")
-    labels = _labels([run for run, _, _ in drawn])
+    names = [theme.plain(name) for name in labels([run for run, _, _ in drawn])]
     figure = go.Figure()
     busy = [used["kernel_occupancy"].mean() * 100 for _, used, _ in drawn]
-    figure.add_trace(_bar(labels, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))
+    figure.add_trace(_bar(names, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))
     causes = [cause for cause in occupancy.CAUSES if any((idle["cause"] == cause).any() for _, _, idle in drawn)]
     for cause in [*causes, occupancy.UNATTRIBUTED]:
         shares = [idle.loc[idle["cause"] == cause, "share"].sum() / len(used) * 100 for _, used, idle in drawn]
         if any(shares):
             name = _NAMES.get(cause, cause.replace("_", " "))
-            figure.add_trace(_bar(labels, shares, name, _COLOURS.get(cause, theme.WAIT), "/"))
+            figure.add_trace(_bar(names, shares, name, _COLOURS.get(cause, theme.WAIT), "/"))
     figure.update_layout(
         theme.layout(
             title={
@@ -61,18 +62,9 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
     return figure
 
 
-def _labels(runs: Sequence[Run]) -> list[str]:
-    """Titles, told apart where two are equal."""
-    labels: list[str] = []
-    for run in runs:
-        label = theme.plain(run.info.title or run.name, 40)
-        labels.append(label if label not in labels else f"{label} ({theme.plain(run.name, 24)})")
-    return labels
-
-
-def _bar(labels: Sequence[str], shares: Sequence[float], name: str, colour: str, pattern: str) -> go.Bar:
+def _bar(names: Sequence[str], shares: Sequence[float], name: str, colour: str, pattern: str) -> go.Bar:
     return go.Bar(
-        y=list(labels), x=list(shares), orientation="h", name=name,
+        y=list(names), x=list(shares), orientation="h", name=name,
         marker={"color": colour, "line": {"width": 0},
                 "pattern": {"shape": pattern, "fgcolor": "rgba(255,255,255,0.45)", "size": 6, "solidity": 0.25}},
         text=[f"{share:.0f} %" if share >= 4 else "" for share in shares], textposition="inside", insidetextanchor="middle", textangle=0,

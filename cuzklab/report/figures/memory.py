@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from cuzklab.analysis import frames, vram
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, absent, short_worker, size_scale, time_scale, workers_of
+from cuzklab.report.naming import label
 from cuzklab.trace import Run
 from cuzklab.units import format_size
 
@@ -66,7 +67,7 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
             height=380 + theme.TITLE_HEIGHT,
             margin=margins["margin"],
             meta={
-                "description": f"Live device memory of {run.info.title} by worker and buffer, against the limit.",
+                "description": f"Live device memory of {label(run)} by worker and buffer, against the limit.",
                 **margins["meta"],
             },
             xaxis={
@@ -189,7 +190,7 @@ def _beside(figure: go.Figure, at: float) -> dict[str, object]:
 
 
 def _subtitle(run: Run, peak: pd.Series, failed: pd.DataFrame) -> str:
-    text = f"{run.info.title}. Peak {format_size(peak['live_bytes'])} of {format_size(peak['limit_bytes'])}"
+    text = f"{label(run)}. Peak {format_size(peak['live_bytes'])} of {format_size(peak['limit_bytes'])}"
     if len(failed):
         count = "one request" if len(failed) == 1 else f"{len(failed)} requests"
         return f"{text}; {count} failed (red)."

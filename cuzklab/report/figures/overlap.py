@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 from cuzklab.analysis import overlap
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, absent
+from cuzklab.report.naming import label
 from cuzklab.trace import Run
 
 _PARTS = (
@@ -21,7 +22,7 @@ def overlap_map(run: Run) -> go.Figure | Absent:
     pairs = overlap.stage_overlap(run)
     if not len(pairs):
         return absent(run, "overlap", "spans", "kernels") if not len(run.table("spans")) else Absent(
-            f"No figure of overlap: in {run.info.title or run.name} no two workers ran a stage at the same time."
+            f"No figure of overlap: in {label(run)} no two workers ran a stage at the same time."
         )  # fmt: skip
     known = list(theme.STAGE_ORDER)
 
@@ -45,11 +46,11 @@ def overlap_map(run: Run) -> go.Figure | Absent:
             title={
                 "text": "What overlaps what",
                 "subtitle": {"text": theme.plain(
-                    f"{run.info.title}. While a worker runs the stage of the row: for which part of that time another "
+                    f"{label(run)}. While a worker runs the stage of the row: for which part of that time another "
                     "worker runs the stage of the column, in per cent.", 300)},
             },
             height=130 + theme.TITLE_HEIGHT + 36 * len(rows),
-            meta={"description": f"Overlap of stages across workers in {run.info.title}."},
+            meta={"description": f"Overlap of stages across workers in {label(run)}."},
             xaxis={"title": theme.axis_title("stage of another worker"), "showgrid": False, "ticks": "", "tickangle": -35},
             yaxis={"title": theme.axis_title("stage"), "autorange": "reversed", "showgrid": False, "ticks": ""},
         )
@@ -62,7 +63,7 @@ def what_is_hidden(run: Run) -> go.Figure | Absent:
     hidden = overlap.hidden(run)
     if not len(hidden):
         return absent(run, "hidden CPU work", "spans") if not len(run.table("spans")) else Absent(
-            f"No figure of hidden CPU work: {run.info.title or run.name} ran neither prep_msm nor b_g2_msm."
+            f"No figure of hidden CPU work: {label(run)} ran neither prep_msm nor b_g2_msm."
         )  # fmt: skip
     figure = go.Figure()
     for column, name, colour, pattern in _PARTS:
@@ -82,11 +83,11 @@ def what_is_hidden(run: Run) -> go.Figure | Absent:
         theme.layout(
             title={
                 "text": "CPU work that the device hides",
-                "subtitle": {"text": theme.plain(f"{run.info.title}. Share of each stage's time, all partitions together.", 300)},
+                "subtitle": {"text": theme.plain(f"{label(run)}. Share of each stage's time, all partitions together.", 300)},
             },
             barmode="stack",
             height=130 + theme.TITLE_HEIGHT + 48 * len(hidden),
-            meta={"description": f"Share of CPU stages hidden behind kernels in {run.info.title}."},
+            meta={"description": f"Share of CPU stages hidden behind kernels in {label(run)}."},
             xaxis={"title": theme.axis_title("share of the stage's time (%)"), "range": [0, 100]},
             yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
         )

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from cuzklab.analysis import frames
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, TimeScale, absent, ordered, short_worker, time_scale, workers_of
+from cuzklab.report.naming import label
 from cuzklab.trace import Run
 
 # Beyond this a figure of bars is slow and its bars are thinner than a pixel; a window of the run is shown instead.
@@ -38,7 +39,7 @@ def timeline(run: Run, start_s: float | None = None, end_s: float | None = None)
     scale = time_scale(run)
     shown, part = _window(bars, run, start_s, end_s)
     if not len(shown):
-        return Absent(f"Nothing happened in {run.info.title or run.name} between {start_s} and {end_s} s.")
+        return Absent(f"Nothing happened in {label(run)} between {start_s} and {end_s} s.")
     lanes = _lanes(shown)
     figure = go.Figure()
     workers, margins, span = workers_of(run), theme.over_time(), _range(run, shown, part, scale)
@@ -162,10 +163,10 @@ def _range(run: Run, bars: pd.DataFrame, part: bool, scale: TimeScale) -> list[f
 
 
 def _subtitle(run: Run, part: bool, scale: TimeScale) -> str:
-    text = f"{run.info.title}. Hatched: waiting; lanes of locks show who holds them."
+    text = f"{label(run)}. Hatched: waiting; lanes of locks show who holds them."
     return text + " A part of the run: bars of all of it would be thinner than a pixel." if part else text
 
 
 def _description(run: Run, bars: pd.DataFrame) -> str:
     lanes = bars[["group", "lane"]].drop_duplicates()
-    return f"Timeline of {run.info.title}: {len(bars)} bars in {len(lanes)} lanes. The table below holds its sums."
+    return f"Timeline of {label(run)}: {len(bars)} bars in {len(lanes)} lanes. The table below holds its sums."
