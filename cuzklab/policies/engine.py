@@ -4,6 +4,7 @@
 these. `guarded` makes a failed partition give back what it held and fail nothing but its own proof.
 """
 
+import re
 from collections.abc import Generator, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,8 +117,13 @@ def source(config: EngineConfig, partitions: tuple[tuple[Partition, ...], ...]) 
 def synthesis_worker(config: EngineConfig) -> Generator[Effect, Any, None]:
     """Synthesises one partition after another and hands them to the GPU workers."""
     while (partition := (yield Get(_JOBS))) is not None:
-        yield Compute("synthesis", partition)
-        yield Put(_ready_queue(config), partition)
+        synthesis = Compute("synthesis", partition)
+        try:
+            yield synthesis
+        except PolicyFault as fault:
+            yield Put(_RESULTS, Outcome(partition, fault, synthesis))
+        else:
+            yield Put(_ready_queue(config), partition)
 
 
 @program
@@ -150,6 +156,12 @@ def partitions_of(config: EngineConfig, sizes: Sizes) -> tuple[tuple[Partition, 
     return tuple(
         tuple(Partition(proof, index, sizes) for index in range(config.partitions)) for proof in range(config.proofs)
     )
+
+
+def worker_device(actor: str) -> int | None:
+    """Index of the device that a GPU worker of `engine_programs` works for, by its name; None for other actors."""
+    match = re.fullmatch(r"gpu([0-9]+)\.w[0-9]+", actor)
+    return int(match[1]) if match else None
 
 
 def engine_programs(policy: Any, config: EngineConfig, sizes: Sizes) -> dict[str, Program]:

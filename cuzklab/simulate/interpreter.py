@@ -119,7 +119,7 @@ class Interpreter:
             return self.ending
         self.ending.stuck = tuple(
             WaitFor(
-                waiting.actor.name, waiting.effect.wait_kind(self.world), waiting.effect.on,
+                waiting.actor.name, waiting.effect.waits_for(self.world), waiting.effect.on,
                 tuple(name for name in waiting.effect.blockers(self.world) if name),
             )
             for waiting in self.world.blocked()
@@ -182,7 +182,7 @@ class Interpreter:
         else:
             holder = next((name for name in effect.blockers(self.world) if name), "")
             granted = self.env.event()
-            self.world.wait(actor, effect, self.env.now, effect.wait_kind(self.world), holder, granted)
+            self.world.wait(actor, effect, self.env.now, effect.waits_for(self.world), holder, granted)
             result, fault = yield granted
             if fault is not None:
                 raise fault
@@ -223,7 +223,8 @@ class Interpreter:
         """An actor has handed on what it worked on; with an outcome, the partition is over."""
         if isinstance(item, Outcome):
             self.ending.outcomes.append(item)
-            self.tracer.call(actor, item.partition, item.ok)
+            if actor.in_call:
+                self.tracer.call(actor, item.partition, item.ok)
             self.world.forget_partition(item.partition.name)
             if self._host_memory:
                 self._host_memory.done(item.partition)

@@ -1,0 +1,155 @@
+"""What a device offers to whoever runs stages on it: memory under a limit, streams, events, device-wide calls.
+
+`Device` is the whole interface; `emulated` implements it on the CPU. A stage's function is given the memory that it
+works on as arrays of the device's own kind (`Memory.array`) and runs where and when its stream says.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class DeviceMemoryExhausted(MemoryError):
+    """An allocation did not fit: what `cudaErrorMemoryAllocation` says, with the numbers.
+
+    Attributes
+    ----------
+    size_bytes, in_use_bytes, limit_bytes : int
+        `in_use_bytes` is what the allocation could not use: live memory and, unless it is pooled, the pool's.
+    """
+
+    def __init__(self, size_bytes: int, in_use_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"{size_bytes} B asked for, {in_use_bytes} B of {limit_bytes} B in use")
+        self.size_bytes, self.in_use_bytes, self.limit_bytes = size_bytes, in_use_bytes, limit_bytes
+
+
+@dataclass(eq=False)
+class Memory:
+    """One live allocation, known by identity.
+
+    Attributes
+    ----------
+    array : array of uint64 or None
+        Its words, of the device's own kind of array; None where memory was only set aside (`backed=False`).
+    """
+
+    size_bytes: int
+    pooled: bool
+    array: Any
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One contiguous part of an upload: where it comes from, and where it goes.
+
+    Attributes
+    ----------
+    source : (n, k) uint64
+        Host memory.
+    target : Memory
+    offset_bytes, extent_bytes : int
+        The part of the target that it fills; what `source` does not cover becomes zero.
+    """
+
+    source: np.ndarray
+    target: Memory
+    offset_bytes: int
+    extent_bytes: int
+
+
+class Work(Protocol):
+    """Something that was put into a stream.
+
+    Attributes
+    ----------
+    start_ns, end_ns : int
+        When the device was at it; known once `wait` has returned.
+    transfer_ns : (int, int) or None
+        When its bytes crossed the link.
+    """
+
+    start_ns: int
+    end_ns: int
+    transfer_ns: tuple[int, int] | None
+
+    @property
+    def done(self) -> bool: ...
+
+    def wait(self) -> Any:
+        """Block until it is done; the result of its function. Raises what the function raised."""
+
+
+class Event(Protocol):
+    """A point in a stream."""
+
+    @property
+    def fired(self) -> bool: ...
+
+    def wait(self) -> None:
+        """Block until the work before it is done."""
+
+
+class Stream(Protocol):
+    """An in-order queue of device work."""
+
+    def upload(self, pieces: Sequence[Piece], *, pinned: bool) -> Work:
+        """Queue a copy from host memory."""
+
+    def run(self, function: Callable[[], Any], *, streamed_bytes: int = 0) -> Work:
+        """Queue a stage; `streamed_bytes` cross to the device meanwhile, and it lasts at least as long as they do."""
+
+    def record(self) -> Event:
+        """An event that fires when all that is in the stream now is done."""
+
+    def wait(self, event: Event) -> None:
+        """Make what is put into the stream later wait for an event of any stream of the device."""
+
+
+class Device(Protocol):
+    """One device.
+
+    Attributes
+    ----------
+    limit_bytes : int
+        Allocations beyond it fail, whatever the card has.
+    """
+
+    index: int
+    name: str
+    limit_bytes: int
+
+    def alloc(self, size_bytes: int, *, pooled: bool = False, backed: bool = True) -> Memory:
+        """Allocate; from the stream-ordered pool where `pooled`. Its contents are undefined.
+
+        Raises
+        ------
+        DeviceMemoryExhausted
+        """
+
+    def free(self, memory: Memory) -> None:
+        """Give back; the pool keeps what was pooled."""
+
+    def free_bytes(self) -> int:
+        """Bytes neither allocated nor kept by the pool."""
+
+    def trim(self) -> None:
+        """Give the pool's unused memory back."""
+
+    def pin(self, size_bytes: int) -> None:
+        """Page-lock host memory of that size."""
+
+    def unpin(self, size_bytes: int) -> None: ...
+
+    def stream(self, name: str) -> Stream: ...
+
+    @property
+    def idle(self) -> bool:
+        """Whether no stream has work."""
+
+    def sync(self) -> None:
+        """Block until no stream has work."""
+
+    def close(self) -> None:
+        """Finish all work and give up all memory."""

@@ -1,0 +1,398 @@
+"""One actor of a live run: drives its program in a thread, and does what each effect says.
+
+The public methods of `Actor` are what effects call (`effect.perform(actor)`); what they share with other actors is in
+the `Run` that they belong to.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cuzklab.backends import device as devices
+from cuzklab.live.board import Blocked, Stopped, raise_pending
+from cuzklab.live.work import StageFailed
+from cuzklab.policies import effects
+from cuzklab.policies.effects import OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.engine import Outcome, worker_device
+from cuzklab.policies.model import (
+    Buffer,
+    Flag,
+    Gpu,
+    HostBuffer,
+    Lock,
+    Partition,
+    Program,
+    Queue,
+    Semaphore,
+    Stream,
+    Task,
+)
+from cuzklab.trace.metrics import CALL, FAILED, HOST_MEMORY, PROVED
+from cuzklab.trace.schema import Counter, Kernel, LockUse, Span, Transfer, WaitInterval
+
+if TYPE_CHECKING:
+    from cuzklab.live.run import Run
+
+
+@dataclass(frozen=True)
+class RecordedEvent:
+    """What a policy gets for `RecordEvent`."""
+
+    stream: Stream
+    event: devices.Event
+
+
+class Actor:
+    """A thread that runs a program.
+
+    Attributes
+    ----------
+    name, worker : str
+        ``gpu0.w1/prep`` works for ``gpu0.w1``.
+    subject : Partition or None
+        The partition that it is at work on, as far as its effects tell.
+    result : object
+        What the program returned.
+    """
+
+    def __init__(self, run: "Run", name: str, program: Program, parent: "Actor | None" = None) -> None:
+        self.name = name
+        self.worker = name.partition("/")[0]
+        self.subject = parent.subject if parent else None
+        self.result: Any = None
+        self.ended = False
+        self.pending_fault: PolicyFault | None = None
+        self.parent = parent
+        self.device = worker_device(name)
+        self.locks: dict[Lock, LockUse] = {}
+        self.thread = threading.Thread(target=self._drive, name=name, daemon=True)
+        self._run = run
+        self._program = program
+        self._allocations = 0
+        self._call_start: int | None = None
+
+    @property
+    def partition(self) -> str:
+        return self.subject.name if self.subject else ""
+
+    @property
+    def proof(self) -> int:
+        return self.subject.proof if self.subject else -1
+
+    # --- driving -----------------------------------------------------------------------------------------------------
+
+    def _drive(self) -> None:
+        failure: BaseException | None = None
+        generator = self._program.start()
+        try:
+            effect = next(generator)
+            while True:
+                try:
+                    result = self._perform(effect)
+                except PolicyFault as fault:
+                    effect = generator.throw(fault)
+                else:
+                    effect = generator.send(result)
+        except StopIteration as end:
+            self.result = end.value
+        except Stopped:
+            pass
+        except BaseException as error:
+            failure = error
+        finally:
+            self._run.ended(self, failure)
+
+    def _perform(self, effect: effects.Effect) -> Any:
+        self._run.board.check()
+        raise_pending(self)
+        subject = getattr(effect, "partition", None)
+        if subject is not None:
+            self.subject = subject
+        return effect.perform(self)
+
+    # --- locks -------------------------------------------------------------------------------------------------------
+
+    def acquire(self, lock: Lock) -> None:
+        mutex = self._run.mutex(lock)
+        requested = self._run.now()
+        use = LockUse(lock.name, requested, None, None, self.name, self.worker, self.partition)
+        try:
+            use.holder_at_request = mutex.acquire(self)
+        except Stopped:
+            use.holder_at_request = mutex.holder
+            self._add(use)
+            raise
+        use.acquired = self._run.now()
+        self.locks[lock] = use
+
+    def release(self, lock: Lock) -> None:
+        released = self._run.now()
+        self._run.mutex(lock).release(self)
+        use = self.locks.pop(lock)
+        use.released = released
+        self._add(use)
+
+    @property
+    def lock_held(self) -> str:
+        """Names of the locks that it holds."""
+        return ", ".join(lock.name for lock in self.locks)
+
+    # --- device memory -----------------------------------------------------------------------------------------------
+
+    def alloc(self, effect: effects.Alloc) -> Buffer:
+        memory = self._run.memory(effect.gpu)
+        partition = effect.partition.name if effect.partition else ""
+        self._allocations += 1
+        buffer = Buffer(
+            effect.name, effect.size_bytes, effect.gpu, self.name, self._allocations, partition, effect.pooled
+        )
+        will_wait = effect.on_full == "wait"
+        while True:
+            if effect.device_wide:
+                self._wait_for_idle(effect.gpu)
+            frees = memory.frees
+            try:
+                with self._span(f"alloc {effect.name}", "memory", effect.gpu):
+                    memory.allocate(self, buffer, self.lock_held, will_wait=will_wait)
+                return buffer
+            except OutOfDeviceMemory:
+                if not will_wait:
+                    raise
+            self._wait_for_room(effect, frees)
+
+    def _wait_for_room(self, effect: effects.Alloc, frees: int) -> None:
+        memory = self._run.memory(effect.gpu)
+        blocked = Blocked("memory", effect.on, lambda: memory.frees != frees, memory.owners, memory.freed)
+        with self._run.board.mutex:
+            self._run.board.wait(self, blocked)
+
+    def free(self, effect: effects.Free) -> None:
+        gpu = effect.buffer.gpu
+        if effect.device_wide:
+            self._wait_for_idle(gpu)
+        with self._span(f"free {effect.buffer.name}", "memory", gpu):
+            self._run.memory(gpu).free(self, effect.buffer, self.lock_held)
+
+    def reserve(self, gpu: Gpu, size_bytes: int) -> None:
+        self._run.reservations(gpu).reserve(self, size_bytes)
+        self._run.memory(gpu).promise(self, "reserve", size_bytes, self.lock_held)
+
+    def unreserve(self, gpu: Gpu, size_bytes: int) -> None:
+        self._run.reservations(gpu).unreserve(self, size_bytes)
+        self._run.memory(gpu).promise(self, "unreserve", size_bytes, self.lock_held)
+
+    # --- host memory and transfers -----------------------------------------------------------------------------------
+
+    def pin(self, buffer: HostBuffer) -> None:
+        with self._span("pin", "memory"):
+            self._run.host_memory.pin(buffer.size_bytes)
+        self._run.pinned.add(buffer)
+
+    def unpin(self, buffer: HostBuffer) -> None:
+        self._run.pinned.discard(buffer)
+        with self._span("unpin", "memory"):
+            self._run.host_memory.unpin(buffer.size_bytes)
+
+    def upload(self, effect: effects.Upload) -> None:
+        gpu, name = effect.stream.gpu, f"upload {effect.source.name}"
+        memory = self._run.memory(gpu).memory(gpu, effect.targets, name)
+        targets = tuple(memory[buffer.name] for buffer in effect.targets)
+        pinned = effect.source in self._run.pinned
+        with self._span("upload", "transfer", gpu), self._stage("upload", effect.partition):
+            pieces = self._run.workload.pieces(effect.partition, effect.source, targets)
+            size_bytes = sum(piece.source.nbytes for piece in pieces)
+            issue = self._run.now()
+            work = self._run.stream(effect.stream).upload(pieces, pinned=pinned)
+            row = Transfer(
+                0,
+                0,
+                issue,
+                size_bytes,
+                "h2d",
+                pinned,
+                effect.stream.name,
+                gpu.index,
+                self.worker,
+                effect.partition.name,
+            )
+            self._run.transfers.append((row, work))
+            if not pinned:
+                work.wait()
+
+    def record_event(self, stream: Stream) -> RecordedEvent:
+        return RecordedEvent(stream, self._run.stream(stream).record())
+
+    def wait_event(self, effect: effects.WaitEvent) -> None:
+        event = effect.event.event
+        if effect.stream is None:
+            self._wait_for_event(effect.event)
+        elif not event.fired:
+            self._run.stream(effect.stream).wait(event)
+            self._run.after.setdefault(effect.stream, []).append(effect.event)
+
+    # --- work --------------------------------------------------------------------------------------------------------
+
+    def launch(self, effect: effects.Launch) -> None:
+        gpu, partition, label = effect.gpu, effect.partition, effect.label
+        for event in self._run.after.pop(effect.stream, ()):
+            self._wait_for_event(event)
+        ledger, stream = self._run.memory(gpu), self._run.stream(effect.stream)
+        memory = ledger.memory(gpu, effect.uses, label)
+        with self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
+            launched = self._run.now()
+            streamed_bytes = self._run.workload.streamed_bytes(partition, effect.stage, effect.part)
+            work = stream.run(
+                lambda: self._run.workload.launch(partition, effect.stage, effect.part, memory),
+                streamed_bytes=streamed_bytes,
+            )
+            work.wait()
+        self._add(
+            Kernel(
+                work.start_ns, work.end_ns, label, effect.stream.name, gpu.index, launched, label, self.worker,
+                partition.name,
+            )
+        )  # fmt: skip
+        if work.transfer_ns:
+            start, end = work.transfer_ns
+            self._add(
+                Transfer(
+                    start, end, launched, streamed_bytes, "h2d", True, effect.stream.name, gpu.index, self.worker,
+                    partition.name,
+                )
+            )  # fmt: skip
+
+    @contextmanager
+    def _scratch(self, effect: effects.Launch) -> Iterator[None]:
+        """Device memory that a stage has while it runs."""
+        if not effect.scratch_bytes:
+            yield
+            return
+        memory = self._run.memory(effect.gpu)
+        buffer = Buffer(
+            f"{effect.label} scratch", effect.scratch_bytes, effect.gpu, self.name, 0, effect.partition.name
+        )
+        memory.allocate(self, buffer, self.lock_held, backed=False)
+        try:
+            yield
+        finally:
+            memory.free(self, buffer, self.lock_held)
+
+    def compute(self, effect: effects.Compute) -> None:
+        with self._span(effect.label, "cpu"), self._stage(effect.label, effect.partition):
+            self._run.workload.compute(effect.partition, effect.stage, effect.part, effect.threads)
+        self._count_host_memory()
+
+    # --- device-wide calls -------------------------------------------------------------------------------------------
+
+    def device_sync(self, gpu: Gpu) -> None:
+        self._wait_for_idle(gpu)
+
+    def trim_pool(self, gpu: Gpu) -> None:
+        self._wait_for_idle(gpu)
+        with self._span("trim pool", "memory", gpu):
+            self._run.memory(gpu).device.trim()
+        self._run.memory(gpu).became_free()
+
+    def query_free(self, gpu: Gpu) -> int:
+        return self._run.memory(gpu).device.free_bytes()
+
+    # --- coordination ------------------------------------------------------------------------------------------------
+
+    def notify(self, semaphore: Semaphore) -> None:
+        self._run.permits(semaphore).notify()
+
+    def wait(self, semaphore: Semaphore) -> None:
+        self._run.permits(semaphore).wait(self)
+
+    def set_flag(self, flag: Flag, value: bool) -> None:
+        self._run.flags[flag] = value
+
+    def read_flag(self, flag: Flag) -> bool:
+        return self._run.flags.get(flag, False)
+
+    def put(self, queue: Queue, item: Any) -> None:
+        if isinstance(item, Outcome):
+            self._end_call(item)
+        length = self._run.channel(queue).put(self, item)
+        self._add(Counter(self._run.now(), f"queue {queue.name}", length))
+        if isinstance(item, Outcome):
+            self._run.outcomes += 1
+
+    def get(self, queue: Queue) -> Any:
+        item, length = self._run.channel(queue).get(self)
+        self._add(Counter(self._run.now(), f"queue {queue.name}", length))
+        if isinstance(item, Partition):
+            self.subject = item
+            if self.device is not None:
+                self._call_start = self._run.now()
+                self._run.instruments.push(PROVED, CALL)
+        return item
+
+    def fork(self, effect: effects.Fork) -> Task:
+        return Task(self._run.fork(self, effect.on, effect.program))
+
+    def join(self, task: Task) -> None:
+        self._run.join(self, task.actor)
+
+    # --- recording ---------------------------------------------------------------------------------------------------
+
+    def _add(self, row: Any) -> None:
+        self._run.instruments.add(row)
+
+    def _span(self, name: str, category: str, gpu: Gpu | None = None) -> Any:
+        parent = PROVED if self._call_start is not None else ""
+        return self._run.instruments.span(self, name, category, gpu.index if gpu else -1, parent)
+
+    @contextmanager
+    def _stage(self, label: str, partition: Partition) -> Iterator[None]:
+        """Turn what a stage raises into a fault of its partition."""
+        try:
+            yield
+        except Exception as error:
+            raise StageFailed(label, partition.name, error) from error
+
+    def _wait_for_idle(self, gpu: Gpu) -> None:
+        device = self._run.memory(gpu).device
+        if device.idle:
+            return
+        start = self._run.now()
+        device.sync()
+        self._waited(start, "device_sync", device.name)
+
+    def _wait_for_event(self, event: RecordedEvent) -> None:
+        if event.event.fired:
+            return
+        start = self._run.now()
+        event.event.wait()
+        self._waited(start, "event", event.stream.name)
+
+    def _waited(self, start: int, kind: str, on: str) -> None:
+        self._add(WaitInterval(start, self._run.now(), kind, on, "", self.worker, self.partition))
+
+    def _count_host_memory(self) -> None:
+        self._add(Counter(self._run.now(), HOST_MEMORY, self._run.workload.host_bytes))
+
+    def _end_call(self, outcome: Outcome) -> None:
+        """The GPU call of a partition is over, or its synthesis has failed."""
+        start, self._call_start = self._call_start, None
+        if start is not None:
+            self._run.instruments.pop()
+            name = PROVED if outcome.ok else FAILED
+            self._add(
+                Span(
+                    start,
+                    self._run.now(),
+                    name,
+                    CALL,
+                    0,
+                    self.name,
+                    self.worker,
+                    self.proof,
+                    self.partition,
+                    self.device,
+                )
+            )
+        self._run.workload.finished(outcome.partition)
+        self._count_host_memory()

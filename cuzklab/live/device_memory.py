@@ -1,0 +1,112 @@
+"""The allocations of one device: who has what, recorded as it changes, and waits for room."""
+
+import threading
+from collections.abc import Iterable
+
+from cuzklab.backends.device import Device, DeviceMemoryExhausted, Memory
+from cuzklab.live.board import Board
+from cuzklab.live.instruments import Instruments, Who
+from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, UseAfterFree, WrongDevice
+from cuzklab.policies.model import Buffer, Gpu
+from cuzklab.trace.schema import VramEvent
+
+
+class DeviceMemory:
+    """Live allocations of a device, by the policy's handles.
+
+    Attributes
+    ----------
+    live : dict of Buffer to Memory
+        Oldest first.
+    frees : int
+        How often memory has become free; whoever waits for room waits for it to change.
+    freed : Condition
+        On the board's mutex, notified then.
+    """
+
+    def __init__(self, device: Device, board: Board, instruments: Instruments) -> None:
+        self.device = device
+        self.live: dict[Buffer, Memory] = {}
+        self.frees = 0
+        self.freed = board.condition()
+        self._board = board
+        self._instruments = instruments
+        self._mutex = threading.Lock()  # what is live and the rows about it change together
+        self._live_bytes = 0
+
+    def allocate(
+        self, who: Who, buffer: Buffer, lock_held: str, *, backed: bool = True, will_wait: bool = False
+    ) -> None:
+        """Allocate memory for a handle. A failure of a request that will wait is no failure to record.
+
+        Raises
+        ------
+        OutOfDeviceMemory
+        """
+        with self._mutex:
+            try:
+                memory = self.device.alloc(buffer.size_bytes, pooled=buffer.pooled, backed=backed)
+            except DeviceMemoryExhausted as full:
+                if not will_wait:
+                    self._record(who, "fail", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+                raise OutOfDeviceMemory(buffer.name, full.size_bytes, full.in_use_bytes, full.limit_bytes) from full
+            self.live[buffer] = memory
+            self._live_bytes += buffer.size_bytes
+            self._record(who, "alloc", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+
+    def free(self, who: Who, buffer: Buffer, lock_held: str) -> None:
+        """Give the memory of a handle back.
+
+        Raises
+        ------
+        DoubleFree
+        """
+        with self._mutex:
+            memory = self.live.pop(buffer, None)
+            if memory is None:
+                raise DoubleFree(f"{buffer.name} of {buffer.owner} is not allocated")
+            self.device.free(memory)
+            self._live_bytes -= buffer.size_bytes
+            self._record(who, "free", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+        self.became_free()
+
+    def became_free(self) -> None:
+        """Let those who wait for room try again."""
+        with self._board.mutex:
+            self.frees += 1
+            self.freed.notify_all()
+
+    def memory(self, gpu: Gpu, buffers: Iterable[Buffer], what: str) -> dict[str, Memory]:
+        """The memory of the buffers that work on a device was given, by their names.
+
+        Raises
+        ------
+        WrongDevice, UseAfterFree
+        """
+        found = {}
+        with self._mutex:
+            for buffer in buffers:
+                if buffer.gpu != gpu:
+                    raise WrongDevice(f"{what} on gpu{gpu.index} uses {buffer.name} of gpu{buffer.gpu.index}")
+                if buffer not in self.live:
+                    raise UseAfterFree(f"{what} uses {buffer.name} of {buffer.owner}, which was freed")
+                found[buffer.name] = self.live[buffer]
+        return found
+
+    def owners(self) -> tuple[str, ...]:
+        """The actors that have memory allocated."""
+        with self._mutex:
+            return tuple(dict.fromkeys(buffer.owner for buffer in self.live))
+
+    def promise(self, who: Who, op: str, size_bytes: int, lock_held: str) -> None:
+        """Record a reservation, or that one was given back."""
+        with self._mutex:
+            self._record(who, op, "reservation", size_bytes, "", lock_held)
+
+    def _record(self, who: Who, op: str, name: str, size_bytes: int, partition: str, lock_held: str) -> None:
+        self._instruments.add(
+            VramEvent(
+                self._instruments.now(), op, name, size_bytes, self.device.index, self._live_bytes,
+                self.device.limit_bytes, who.worker, partition or who.partition, lock_held,
+            )
+        )  # fmt: skip

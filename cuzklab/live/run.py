@@ -1,0 +1,254 @@
+"""What the actors of one live run share, and the watch over them until the last has ended.
+
+`Run.execute` starts a thread for every program and returns when all have ended: by themselves, or because the run was
+stopped (a deadlock, a fault that nobody caught, the deadline, Ctrl-C). It leaves no thread behind.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cuzklab.backends.device import Device, Stream, Work
+from cuzklab.live.actor import Actor, RecordedEvent
+from cuzklab.live.board import Blocked, Board, Verdict, Waited, WaitFor
+from cuzklab.live.device_memory import DeviceMemory
+from cuzklab.live.instruments import Instruments
+from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations
+from cuzklab.live.work import Workload
+from cuzklab.policies import model
+from cuzklab.policies.effects import OutOfDeviceMemory, PolicyFault
+from cuzklab.trace.recorder import Recorder
+from cuzklab.trace.schema import Transfer, WaitInterval
+
+_PROGRESS_S = 0.2
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How programs ended.
+
+    Attributes
+    ----------
+    outcome : {"ok", "device_oom", "deadlock", "fault"}
+    explanation : str
+        One sentence where it is not ok.
+    results : mapping
+        What each program returned; those that were stopped are missing.
+    waits_for : tuple of WaitFor
+        At a deadlock and at the deadline: who waited for what.
+    fault : Exception or None
+        What nobody caught.
+    leaks : tuple of str
+        Device memory, locks, reservations and pinned memory that nobody gave back.
+    """
+
+    outcome: str
+    explanation: str
+    results: Mapping[str, Any]
+    waits_for: tuple[WaitFor, ...] = ()
+    fault: BaseException | None = None
+    leaks: tuple[str, ...] = ()
+
+
+class Run:
+    """One run of programs on devices.
+
+    Parameters
+    ----------
+    devices : sequence of Device
+        By their index.
+    workload : Workload
+        The stages and their data.
+    recorder : Recorder or None
+        None records nothing.
+    """
+
+    def __init__(self, devices: tuple[Device, ...], workload: Workload, recorder: Recorder | None) -> None:
+        self.now: Callable[[], int] = recorder.clock if recorder else time.monotonic_ns
+        self.board = Board(self.now, self._record_wait)
+        self.instruments = Instruments(recorder)
+        self.workload = workload
+        self.host_memory = devices[0]
+        self.pinned: set[model.HostBuffer] = set()
+        self.flags: dict[model.Flag, bool] = {}
+        self.after: dict[model.Stream, list[RecordedEvent]] = {}
+        self.transfers: list[tuple[Transfer, Work]] = []
+        self.outcomes = 0
+        self._devices = devices
+        self._memories = {device.index: DeviceMemory(device, self.board, self.instruments) for device in devices}
+        self._things: dict[Any, Any] = {}
+        self._actors: list[Actor] = []
+        self._tasks: dict[str, Actor] = {}
+        self._task_ended = self.board.condition()
+        self._fault: BaseException | None = None
+
+    # --- what policies name ------------------------------------------------------------------------------------------
+
+    def mutex(self, lock: model.Lock) -> Mutex:
+        return self._thing(lock, lambda: Mutex(self.board, lock.name))
+
+    def permits(self, semaphore: model.Semaphore) -> Permits:
+        return self._thing(semaphore, lambda: Permits(self.board, semaphore.name, semaphore.initial))
+
+    def channel(self, queue: model.Queue) -> Channel:
+        return self._thing(queue, lambda: Channel(self.board, queue.name, queue.capacity))
+
+    def reservations(self, gpu: model.Gpu) -> Reservations:
+        return self._thing(gpu, lambda: Reservations(self.board, f"gpu{gpu.index}", gpu.vram_bytes))
+
+    def stream(self, stream: model.Stream) -> Stream:
+        return self._thing(stream, lambda: self.memory(stream.gpu).device.stream(stream.name))
+
+    def memory(self, gpu: model.Gpu) -> DeviceMemory:
+        return self._memories[gpu.index]
+
+    def _thing(self, key: Any, make: Callable[[], Any]) -> Any:
+        """A shared thing exists as soon as somebody names it."""
+        thing = self._things.get(key)
+        if thing is None:
+            with self.board.mutex:
+                thing = self._things.get(key)
+                if thing is None:
+                    thing = self._things[key] = make()
+        return thing
+
+    # --- actors ------------------------------------------------------------------------------------------------------
+
+    def fork(self, parent: Actor, name: str, program: model.Program) -> str:
+        """Start a program in a thread of its own; the name of its actor."""
+        with self.board.mutex:
+            self.board.check()
+            wanted = child = f"{parent.name}/{name}"
+            number = 1
+            while child in self._tasks and not self._tasks[child].ended:
+                number += 1
+                child = f"{wanted}#{number}"
+            self._tasks[child] = self._start(Actor(self, child, program, parent))
+        return child
+
+    def join(self, actor: Actor, name: str) -> None:
+        """Wait until a forked program has ended."""
+        task = self._tasks[name]
+        blocked = Blocked("join", name, lambda: task.ended, lambda: (name,), self._task_ended)
+        with self.board.mutex:
+            self.board.wait(actor, blocked)
+
+    def ended(self, actor: Actor, failure: BaseException | None) -> None:
+        """An actor's last words, from its own thread."""
+        for use in actor.locks.values():
+            self.instruments.add(use)
+        with self.board.mutex:
+            actor.ended = True
+            self._task_ended.notify_all()
+            parent = actor.parent
+            if isinstance(failure, PolicyFault) and parent is not None and not parent.ended:
+                self.board.deliver(parent, failure)
+            elif failure is not None and self.board.verdict is None:
+                self._fault = failure
+                self.board.stop(_uncaught(actor, failure))
+            self.board.leave()
+
+    def _start(self, actor: Actor) -> Actor:
+        """Start an actor's thread; the board's mutex is held, so it is entered before it can block or end."""
+        actor.thread.start()
+        self.board.enter()
+        self._actors.append(actor)
+        return actor
+
+    # --- the run -----------------------------------------------------------------------------------------------------
+
+    def execute(
+        self,
+        programs: Mapping[str, model.Program],
+        deadline_s: float | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Ended:
+        """Run programs to their end.
+
+        Parameters
+        ----------
+        programs : mapping
+            By the names of their actors.
+        deadline_s : float, optional
+            After so many seconds the run is stopped.
+        progress : callable, optional
+            Called now and then, in this thread, with the number of partitions that have an outcome.
+        """
+        roots = [Actor(self, name, program) for name, program in programs.items()]
+        try:
+            with self.board.mutex:
+                for actor in roots:
+                    self._start(actor)
+            self._watch(deadline_s, progress)
+        except BaseException:
+            with self.board.mutex:
+                self.board.stop(Verdict("fault", "interrupted"))
+            raise
+        finally:
+            self._settle()
+        verdict = self.board.verdict or Verdict("ok", "")
+        leaks = self._leaks()
+        if verdict.outcome == "ok" and leaks:
+            verdict = Verdict("fault", "never given back: " + ", ".join(leaks))
+        results = {actor.name: actor.result for actor in roots}
+        return Ended(verdict.outcome, verdict.explanation, results, verdict.waits_for, self._fault, leaks)
+
+    def _watch(self, deadline_s: float | None, progress: Callable[[int], None] | None) -> None:
+        deadline = time.monotonic() + deadline_s if deadline_s is not None else None
+        while True:
+            with self.board.mutex:
+                if self.board.active == 0 or self.board.verdict is not None:
+                    return
+                self.board.over.wait(_PROGRESS_S)
+                if deadline is not None and time.monotonic() > deadline and self.board.active:
+                    edges = self.board.waits_for()
+                    text = f"not done after {deadline_s:g} s; " + ("; ".join(map(str, edges)) or "nobody waits")
+                    self.board.stop(Verdict("fault", text, edges))
+            if progress:
+                progress(self.outcomes)
+
+    def _settle(self) -> None:
+        """Wait for every thread, then for the devices, and complete the record of asynchronous copies."""
+        for actor in self._actors:  # an actor that is being stopped forks no more
+            actor.thread.join()
+        for device in self._devices:
+            device.sync()
+        for row, work in self.transfers:
+            work.wait()
+            row.start, row.end = work.transfer_ns
+            self.instruments.add(row)
+
+    def _leaks(self) -> tuple[str, ...]:
+        found = []
+        for memory in self._memories.values():
+            found += [
+                f"{buffer.name} ({buffer.size_bytes} B of gpu{buffer.gpu.index}, {buffer.owner})"
+                for buffer in memory.live
+            ]
+        for actor in self._actors:
+            found += [f"lock {lock.name} ({actor.name})" for lock in actor.locks]
+        for thing in self._things.values():
+            if isinstance(thing, Reservations):
+                found += [f"reservation of {size} B ({owner})" for owner, size in thing.promises]
+        found += [f"pinned {buffer.name}" for buffer in self.pinned]
+        return tuple(found)
+
+    def _record_wait(self, actor: Actor, waited: Waited) -> None:
+        self.instruments.add(
+            WaitInterval(
+                waited.start, waited.end, waited.kind, waited.on, ", ".join(waited.holders), actor.worker,
+                actor.partition,
+            )
+        )  # fmt: skip
+
+
+def _uncaught(actor: Actor, failure: BaseException) -> Verdict:
+    if isinstance(failure, OutOfDeviceMemory):
+        return Verdict("device_oom", f"{actor.name}: {failure}")
+    if isinstance(failure, PolicyFault):
+        return Verdict("fault", f"{actor.name}: {failure}")
+    place = traceback.extract_tb(failure.__traceback__)[-1]
+    where = f"{place.filename.rpartition('/')[2]}:{place.lineno}"
+    return Verdict("fault", f"{actor.name}: {type(failure).__name__} at {where}: {failure}")

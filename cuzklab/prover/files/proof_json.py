@@ -1,0 +1,80 @@
+"""Proofs and public values as JSON, the way snarkjs writes and reads them."""
+
+import os
+
+import numpy as np
+
+from cuzklab.atomic import atomic_write
+from cuzklab.prover.files.elements import integers_from_limbs, limbs_from_integers
+from cuzklab.prover.files.strict_json import Document, dump, g1_json, g2_json
+from cuzklab.prover.model import Proof
+
+_MAXIMUM_PROOF_BYTES = 64 << 10
+_MAXIMUM_PUBLIC_BYTES = 64 << 20
+
+
+def read_proof(path: str | os.PathLike) -> Proof:
+    """Read a proof. Whether its points lie on the curve is for `verify` to say.
+
+    Raises
+    ------
+    BadInput
+        Not JSON of this shape, another protocol or curve, a number that is not canonical or not below the modulus.
+    """
+    document = Document(path, _MAXIMUM_PROOF_BYTES)
+    document.require_groth16()
+    return Proof(
+        document.g1(document.field("pi_a"), "pi_a"),
+        document.g2(document.field("pi_b"), "pi_b"),
+        document.g1(document.field("pi_c"), "pi_c"),
+    )
+
+
+def proof_document(proof: Proof) -> dict:
+    """What `write_proof` writes."""
+    return {
+        "pi_a": g1_json(proof.a),
+        "pi_b": g2_json(proof.b),
+        "pi_c": g1_json(proof.c),
+        "protocol": "groth16",
+        "curve": "bls12381",
+    }
+
+
+def write_proof(path: str | os.PathLike, proof: Proof) -> None:
+    """Write a proof as `snarkjs groth16 prove` does, byte for byte."""
+    with atomic_write(path, "w") as file:
+        file.write(dump(proof_document(proof)))
+
+
+def read_public(path: str | os.PathLike) -> np.ndarray:
+    """Read public values, at most about 800,000.
+
+    Returns
+    -------
+    (n, 4) uint64
+        Plain integers below 2^256. Whether they are below r is for `verify` to say: a proof with other values is
+        invalid, not unreadable.
+
+    Raises
+    ------
+    BadInput
+        Not a list of canonical decimal strings.
+    """
+    document = Document(path, _MAXIMUM_PUBLIC_BYTES)
+    values = [
+        document.integer(value, f"[{i}]", 1 << 256, "2^256")
+        for i, value in enumerate(document.items(document.root, ""))
+    ]
+    return limbs_from_integers(values, 4)
+
+
+def public_document(public: np.ndarray) -> list[str]:
+    """What `write_public` writes."""
+    return [str(value) for value in integers_from_limbs(public)]
+
+
+def write_public(path: str | os.PathLike, public: np.ndarray) -> None:
+    """Write public values, (n, 4) uint64 plain (wires 1 … public of a witness), as snarkjs does."""
+    with atomic_write(path, "w") as file:
+        file.write(dump(public_document(public)))

@@ -1,0 +1,272 @@
+"""The proving stages, each a plain function of what it reads; `cuzklab.stages` is the table of their sizes and costs.
+
+Whoever strings them together decides on threads, locks and buffers: `prove` runs one after the other, a live policy
+runs each where and when it says. Inputs that stream to a device know how many bytes that takes (`streamed_bytes`).
+
+A key serves many proofs, so what depends on it alone is done once, by `dense_key`: queries lose their points at
+infinity, whose wires occur in no row, and remember which wires are left (the densities of bellperson's keys).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuzklab.backends import host
+from cuzklab.errors import BadInput
+from cuzklab.prover.constraints import CompiledConstraints, Evaluations, compiled, evaluate
+from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey, VerifyingKey
+
+
+@dataclass(frozen=True)
+class DenseQuery:
+    """Points of a query that are not at infinity, and the wires whose values multiply them.
+
+    Attributes
+    ----------
+    points : (n, 12) or (n, 24) uint64
+    wires : (n,) uint32
+        Ascending.
+    """
+
+    points: np.ndarray
+    wires: np.ndarray
+
+
+@dataclass(frozen=True)
+class DenseKey:
+    """A proving key as the stages take it: dense queries and matrices ready for evaluation.
+
+    `b_g1` and `b_g2` are over the same wires.
+    """
+
+    wires: int
+    public: int
+    domain: int
+    constraints: CompiledConstraints
+    beta_g1: np.ndarray
+    delta_g1: np.ndarray
+    vk: VerifyingKey
+    h: np.ndarray
+    l: DenseQuery
+    a: DenseQuery
+    b_g1: DenseQuery
+    b_g2: DenseQuery
+
+    @property
+    def query_bytes(self) -> int:
+        """Host memory of all five queries' points."""
+        return self.h.nbytes + sum(query.points.nbytes for query in (self.l, self.a, self.b_g1, self.b_g2))
+
+
+def check_same_circuit(system: ConstraintSystem, key: ProvingKey | DenseKey) -> None:
+    """Refuse a constraint system that cannot be the one a key was made for.
+
+    Raises
+    ------
+    BadInput
+        Their numbers of wires or public values, or their domains, differ.
+    """
+    mine, theirs = ((it.wires, it.public, it.domain) for it in (system, key))
+    if mine != theirs:
+        described = ("{} wires, {} public values, domain {}".format(*numbers) for numbers in (mine, theirs))
+        raise BadInput("circuit ({}) and key ({}) do not belong together".format(*described))
+
+
+def dense_key(key: ProvingKey, system: ConstraintSystem | None = None) -> DenseKey:
+    """Prepare a key for proving; copies queries that have points at infinity or lie unaligned in a mapped file.
+
+    With the constraint system, c is evaluated from its C matrix instead of being taken as a ∘ b.
+
+    Raises
+    ------
+    BadInput
+        The constraint system is not the key's.
+    """
+    if system is not None:
+        check_same_circuit(system, key)
+    b_wires = np.flatnonzero(key.b_g2_query.any(axis=1))
+    return DenseKey(
+        wires=key.wires,
+        public=key.public,
+        domain=key.domain,
+        constraints=compiled(system if system is not None else key),
+        beta_g1=key.beta_g1,
+        delta_g1=key.delta_g1,
+        vk=key.vk,
+        h=np.require(key.h_query, requirements=["ALIGNED", "C_CONTIGUOUS"]),
+        l=_dense(key.l_query, np.flatnonzero(key.l_query.any(axis=1)), first_wire=1 + key.public),
+        a=_dense(key.a_query, np.flatnonzero(key.a_query.any(axis=1))),
+        b_g1=_dense(key.b_g1_query, b_wires),
+        b_g2=_dense(key.b_g2_query, b_wires),
+    )
+
+
+def _dense(points: np.ndarray, finite: np.ndarray, first_wire: int = 0) -> DenseQuery:
+    if len(finite) < len(points):
+        points = host.gather(points, finite)
+    # A mapped file's sections lie at multiples of 4, which native code may not read 64-bit limbs from.
+    kept = np.require(points, requirements=["ALIGNED", "C_CONTIGUOUS"])
+    return DenseQuery(kept, (first_wire + finite).astype(np.uint32))
+
+
+@dataclass(frozen=True)
+class MaskedPoints:
+    """Points to be summed where a bit is set: what `batch_add` streams.
+
+    Attributes
+    ----------
+    points : (n, 12) or (n, 24) uint64
+    ones : (⌈n / 64⌉,) uint64
+        Bit i set where the scalar of point i is 1.
+    """
+
+    points: np.ndarray
+    ones: np.ndarray
+
+    @property
+    def streamed_bytes(self) -> int:
+        return self.points.nbytes + -(-len(self.points) // 8)
+
+
+@dataclass(frozen=True)
+class ScaledPoints:
+    """Points and their scalars, (n, 4) uint64, plain: what a tail's or H's MSM takes."""
+
+    points: np.ndarray
+    scalars: np.ndarray
+
+    @property
+    def streamed_bytes(self) -> int:
+        return self.points.nbytes + self.scalars.nbytes
+
+
+@dataclass(frozen=True)
+class SplitMsm:
+    """One query's MSM in two parts: Σ scalar·point = Σ over ones of the point + Σ over the tail.
+
+    `ones` is None where splitting does not pay, because more than half of the scalars are neither 0 nor 1; the tail
+    then has all that are not 0.
+    """
+
+    ones: MaskedPoints | None
+    tail: ScaledPoints
+
+
+def synthesis(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None) -> Evaluations:
+    """Evaluate the constraints on a witness, shape (wires, 4), plain."""
+    return evaluate(constraints, witness, threads=threads)
+
+
+def prep_msm(key: DenseKey, witness: np.ndarray, *, threads: int | None = None) -> dict[str, SplitMsm]:
+    """Class the scalars of L, A and B as 0, 1 or other; make bitmaps of the ones and gather the tails.
+
+    Returns
+    -------
+    dict
+        Keyed by query: l, a, b_g1, b_g2.
+    """
+    b_g1, b_g2 = _split(witness, key.b_g1.wires, [key.b_g1.points, key.b_g2.points])
+    (l_split,) = _split(witness, key.l.wires, [key.l.points])
+    (a_split,) = _split(witness, key.a.wires, [key.a.points])
+    return {"l": l_split, "a": a_split, "b_g1": b_g1, "b_g2": b_g2}
+
+
+def _split(witness: np.ndarray, wires: np.ndarray, queries: list[np.ndarray]) -> list[SplitMsm]:
+    """The split of queries over the same wires, whose scalars are classed once."""
+    scalars = witness if len(wires) == len(witness) else host.gather(witness, wires)
+    ones, tail, _ = host.classify(scalars)
+    worthwhile = 2 * len(tail) <= len(scalars)
+    if not worthwhile:
+        tail = np.flatnonzero(scalars.any(axis=1))
+    tail_scalars = host.gather(scalars, tail)
+    return [
+        SplitMsm(
+            ones=MaskedPoints(points, ones) if worthwhile else None,
+            tail=ScaledPoints(host.gather(points, tail), tail_scalars),
+        )
+        for points in queries
+    ]
+
+
+def load_evaluations(evaluations: Evaluations, d_a: np.ndarray, d_bc: np.ndarray) -> None:
+    """Copy a to d_a, b and c to the halves of d_bc, and fill up with zeros: the upload before `ntt_h`.
+
+    Parameters
+    ----------
+    d_a : (domain, 4) uint64
+    d_bc : (2, domain, 4) uint64
+    """
+    for source, target in zip((evaluations.a, evaluations.b, evaluations.c), (d_a, *d_bc), strict=True):
+        target[: len(source)] = source
+        target[len(source) :] = 0
+
+
+def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, threads: int | None = None) -> None:
+    """Turn the evaluations a, b, c into the scalars of the H query, in place.
+
+    The key's H query is a Lagrange basis on the odd powers of the doubled domain's root w, so these scalars are
+    a·b − c there, and nothing is divided: six transforms.
+
+    Parameters
+    ----------
+    d_a : (domain, 4) uint64
+        Holds a in Montgomery form; afterwards the scalars, plain.
+    d_bc : (2, domain, 4) uint64
+        Holds b and c in Montgomery form; afterwards nothing of use.
+    """
+    host.h_polynomial(d_a, *d_bc, threads=threads)
+
+
+def h_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
+    """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream."""
+    return host.msm_g1(inputs.points, inputs.scalars, threads=threads)
+
+
+def batch_add(inputs: MaskedPoints, *, threads: int | None = None) -> np.ndarray:
+    """The sum of the points whose scalar is 1, in the group that they are of."""
+    masked_sum = host.masked_sum_g1 if inputs.points.shape[1] == 12 else host.masked_sum_g2
+    return masked_sum(inputs.points, inputs.ones, threads=threads)
+
+
+def tail_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
+    """Σ scalar·point over a tail in G1."""
+    return host.msm_g1(inputs.points, inputs.scalars, threads=threads)
+
+
+def b_g2_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
+    """Σ scalar·point over B's tail in G2."""
+    return host.msm_g2(inputs.points, inputs.scalars, threads=threads)
+
+
+@dataclass(frozen=True)
+class QuerySums:
+    """The value of each query's MSM, both parts of a split added: four points of G1, one of G2."""
+
+    h: np.ndarray
+    l: np.ndarray
+    a: np.ndarray
+    b_g1: np.ndarray
+    b_g2: np.ndarray
+
+
+def add_up(h: np.ndarray, ones: Mapping[str, np.ndarray], tails: Mapping[str, np.ndarray]) -> QuerySums:
+    """Join the sums of ones, where a query was split, with those of the tails; keyed by query."""
+    sums = dict(tails)
+    for query, point in ones.items():
+        sums[query] = (host.add_g2 if query == "b_g2" else host.add_g1)(sums[query], point)
+    return QuerySums(h=h, **sums)
+
+
+def epilogue(key: DenseKey, sums: QuerySums, r: int, s: int) -> Proof:
+    """Assemble a proof.
+
+    A = α + ΣA + r·δ, B = β + ΣB + s·δ, C = ΣL + ΣH + s·A + r·(β + ΣB + s·δ in G1) − r·s·δ.
+    """
+    add, multiply = host.add_g1, host.mul_g1
+    a = add(add(key.vk.alpha_g1, sums.a), multiply(key.delta_g1, r))
+    b_g1 = add(add(key.beta_g1, sums.b_g1), multiply(key.delta_g1, s))
+    b = host.add_g2(host.add_g2(key.vk.beta_g2, sums.b_g2), host.mul_g2(key.vk.delta_g2, s))
+    c = add(add(sums.l, sums.h), add(multiply(a, s), multiply(b_g1, r)))
+    c = add(c, multiply(key.delta_g1, -r * s % host.FR_MODULUS))
+    return Proof(a, b, c)

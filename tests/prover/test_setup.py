@@ -1,0 +1,102 @@
+"""The test-only setup: every query against its definition, with Python's integers and another library's points."""
+
+import numpy as np
+import pytest
+from py_arkworks_bls12381 import G1Point, G2Point, Scalar
+
+from cuzklab.backends.host import SNARKJS_ROOT
+from cuzklab.prover.builder import CircuitBuilder, multiply
+from cuzklab.prover.files.elements import coordinates
+from cuzklab.prover.setup import setup, trapdoor_from_seed
+from tests.prover.plain import R, integers
+
+
+@pytest.fixture(scope="module")
+def small():
+    """x³ + y = output for a private x and a public y: 2 constraints and 3 public rows, so a domain of 8."""
+    builder = CircuitBuilder()
+    x, y = builder.private(3), builder.public_input(4)
+    builder.public_output(multiply(builder, multiply(builder, x, x), x) + y)
+    system, witness = builder.build()
+    return system, witness, setup(system, seed=1)
+
+
+def lagrange(tau: int, domain: int) -> list[int]:
+    """By the definition: L_i(τ) = ω^i · (τ^n − 1) / (n · (τ − ω^i))."""
+    root = pow(SNARKJS_ROOT, 2**32 // domain, R)
+    assert pow(root, domain, R) == 1 and pow(root, domain // 2, R) == R - 1
+    vanishing = pow(tau, domain, R) - 1
+    return [pow(root, i, R) * vanishing * pow(domain * (tau - pow(root, i, R)), -1, R) % R for i in range(domain)]
+
+
+def g1(scalar: int) -> G1Point:
+    return G1Point() * Scalar(scalar)
+
+
+def same(array, points) -> bool:
+    kind = G1Point if array.shape[1] == 12 else G2Point
+    return [
+        kind.from_xy_bytes_le(b"".join(n.to_bytes(48, "little") for n in coordinates(point))) for point in array
+    ] == points
+
+
+def test_every_query_is_what_its_definition_says(small):
+    system, _, key = small
+    secrets = trapdoor_from_seed(1, system.domain)
+    assert key.domain == system.domain == 8
+    basis = lagrange(secrets.tau, 8)
+    sums = []
+    for matrix in (system.a, system.b, system.c):
+        column = [0] * system.wires
+        for row in range(matrix.rows):
+            for k in range(matrix.row_start[row], matrix.row_start[row + 1]):
+                column[matrix.wire[k]] += integers(matrix.value[k : k + 1])[0] * basis[row]
+        sums.append(column)
+    for wire in range(1 + system.public):
+        sums[0][wire] += basis[system.constraints + wire]
+    u, v, t = sums
+    combined = [(secrets.beta * x + secrets.alpha * y + z) % R for x, y, z in zip(u, v, t, strict=True)]
+    by_delta = pow(secrets.delta, -1, R)
+    assert same(key.a_query, [g1(x % R) for x in u])
+    assert same(key.b_g1_query, [g1(x % R) for x in v])
+    assert same(key.b_g2_query, [G2Point() * Scalar(x % R) for x in v])
+    assert same(key.vk.ic, [g1(x) for x in combined[: 1 + system.public]])
+    assert same(key.l_query, [g1(x * by_delta % R) for x in combined[1 + system.public :]])
+    assert same(key.h_query, [g1(x * by_delta % R) for x in lagrange(secrets.tau, 16)[1::2]])
+    singles = np.stack((key.vk.alpha_g1, key.beta_g1, key.delta_g1))
+    assert same(singles, [g1(secrets.alpha), g1(secrets.beta), g1(secrets.delta)])
+    twins = np.stack((key.vk.beta_g2, key.vk.delta_g2, key.vk.gamma_g2))
+    assert same(twins, [G2Point() * Scalar(x) for x in (secrets.beta, secrets.delta, 1)])
+
+
+def test_matrices_are_stored_times_r_squared_with_a_row_for_each_public_wire(small):
+    system, _, key = small
+    assert (key.a.rows, key.b.rows) == (system.constraints + 1 + system.public, system.constraints)
+    assert key.a.wire[-3:].tolist() == [0, 1, 2]
+    factor = 2**512 % R
+    assert integers(key.a.value) == [x * factor % R for x in [*integers(system.a.value), 1, 1, 1]]
+    assert integers(key.b.value) == [x * factor % R for x in integers(system.b.value)]
+
+
+def test_the_key_says_that_it_is_a_test_key(small):
+    assert small[2].test_only
+
+
+def test_the_same_seed_gives_the_same_key_for_any_number_of_threads_and_another_seed_another(small):
+    system, _, key = small
+    for threads in (1, 2, 3):
+        again = setup(system, seed=1, threads=threads)
+        for name in ("a_query", "b_g1_query", "b_g2_query", "l_query", "h_query", "beta_g1", "delta_g1"):
+            assert np.array_equal(getattr(again, name), getattr(key, name)), name
+    other = setup(system, seed=2)
+    assert not np.array_equal(other.h_query, key.h_query)
+    assert trapdoor_from_seed("1", 8) == trapdoor_from_seed(1, 8)
+    assert len({*vars(trapdoor_from_seed(1, 8)).values()}) == 4
+
+
+def test_progress_rises_to_one(small):
+    seen = []
+    setup(small[0], seed=1, progress=lambda step, share: seen.append((step, share)))
+    shares = [share for _, share in seen]
+    assert shares == sorted(shares) and shares[0] == 0.0 and seen[-1] == ("done", 1.0)
+    assert [step for step, _ in seen][1] == "A query"
