@@ -117,6 +117,8 @@ class Interpreter:
             self.ending.host_memory_exhausted = str(error)
             self.ending.end_ns = self.env.now
             return self.ending
+        for waiting in self.world.blocked():
+            self.tracer.never_went_on(waiting)
         self.ending.stuck = tuple(
             WaitFor(
                 waiting.actor.name, waiting.effect.waits_for(self.world), waiting.effect.on,
