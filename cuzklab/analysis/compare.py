@@ -11,7 +11,7 @@ from cuzklab.units import METRIC_KINDS, Metric
 
 RESAMPLES = 4000
 CONFIDENCE = 0.95
-MIN_SAMPLES = 3  # fewer partitions say nothing about their spread
+MIN_SAMPLES = 3  # fewer samples say nothing about their spread
 
 # Figures of time that a design is judged by, the most telling first: throughput, then latency.
 JUDGED_BY = ("batch_average", "steady_interval", "prove_time", "wall")
@@ -31,10 +31,12 @@ class Comparison:
     ratio : float
         Candidate divided by baseline; below 1 is faster.
     low, high : float or None
-        Bootstrap interval of the ratio (95 %), from the spread between partitions of one run each; how much a run
-        repeated differs is not in it. None where there are too few partitions.
+        Bootstrap interval of the ratio (95 %), from the spread within one run each; how much a run repeated differs
+        is not in it. None where there are too few samples.
     samples : (int, int)
-        Partitions that it rests on.
+        Number of samples that it rests on.
+    sampled : str
+        What a sample is: proofs or partitions.
     """
 
     candidate: Metric
@@ -43,6 +45,7 @@ class Comparison:
     low: float | None
     high: float | None
     samples: tuple[int, int]
+    sampled: str = "partitions"
 
     @property
     def gain(self) -> float:
@@ -67,21 +70,34 @@ def compare(candidate: Run, baseline: Run, kind: str) -> Comparison | None:
     if mine is None or theirs is None or not theirs.value:
         return None
     ratio = mine.ratio(theirs)
-    samples = [_samples_ns(run, kind) for run in (candidate, baseline)]
+    samples, sampled = _samples_ns(candidate, baseline, kind)
     low, high = bootstrap_ratio(*samples)
     sizes = (len(samples[0]), len(samples[1]))
     if low is None or high is None:
-        return Comparison(mine, theirs, ratio, None, None, sizes)
+        return Comparison(mine, theirs, ratio, None, None, sizes, sampled)
     # The interval is that of the quotient of means; it is carried over to the figures, which may be differently scaled.
     scale = ratio / (samples[0].mean() / samples[1].mean())
-    return Comparison(mine, theirs, ratio, low * scale, high * scale, sizes)
+    return Comparison(mine, theirs, ratio, low * scale, high * scale, sizes, sampled)
 
 
-def _samples_ns(run: Run, kind: str) -> np.ndarray:
-    """What varies from partition to partition and makes up a figure: call durations, or times between completions."""
-    if METRIC_KINDS[kind][0] == "s/proof" or kind == "wall":
-        return completion_intervals_ns(run)
-    return calls(run)["duration_ns"].to_numpy()
+def _samples_ns(candidate: Run, baseline: Run, kind: str) -> tuple[list[np.ndarray], str]:
+    """What makes up a figure and varies within a run: durations of calls, or times between completions.
+
+    Partitions come out in bursts (as many as are synthesised at a time), so successive times between them are not
+    independent. Where there are enough, the times in which a proof's worth of partitions comes out are taken.
+    """
+    runs = (candidate, baseline)
+    if METRIC_KINDS[kind][0] != "s/proof" and kind != "wall":
+        return [calls(run)["duration_ns"].to_numpy() for run in runs], "partitions"
+    intervals = [completion_intervals_ns(run) for run in runs]
+    partitions = [int(run.info.conditions.get("partitions", 1)) for run in runs]
+    proofs = [len(times) // size for times, size in zip(intervals, partitions, strict=True)]
+    if min(proofs) < MIN_SAMPLES:
+        return intervals, "partitions"
+    return [
+        times[: number * size].reshape(number, size).mean(axis=1)
+        for times, number, size in zip(intervals, proofs, partitions, strict=True)
+    ], "proofs"
 
 
 def bootstrap_ratio(

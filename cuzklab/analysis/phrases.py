@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from cuzklab.analysis import vram
-from cuzklab.analysis.case import Case
+from cuzklab.analysis.case import CHECKED, Case
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size
 
@@ -38,7 +38,8 @@ def percent(share: float) -> str:
     value = 100 * share
     if value and abs(value) < 0.1:
         return "under 0.1 %" if value > 0 else "over −0.1 %"
-    return f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
+    text = f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
+    return text.replace("-", "−")
 
 
 def held_by(holdings: pd.DataFrame, run: Run) -> str:
@@ -89,11 +90,13 @@ def device_of(run: Run, case: Case) -> str:
 
 
 def run_kind(run: Run) -> str:
-    """``the live run``, ``the simulation``, ``the check``."""
-    return {
+    """``the live run with gw 2``, ``the simulation with gw 3``, ``the check``."""
+    kind = {
         "live": "the live run", "imported": "the imported capture", "simulated": "the simulation",
         "counterexample": "the check", "check": "the check",
     }[run.info.origin]  # fmt: skip
+    gpu_workers = run.info.conditions.get("gw")
+    return kind if gpu_workers is None or run.info.origin in CHECKED else f"{kind} with gw {gpu_workers}"
 
 
 def differences(of: Mapping[str, tuple[object, object]]) -> str:

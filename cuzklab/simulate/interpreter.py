@@ -121,7 +121,7 @@ class Interpreter:
             self.tracer.never_went_on(waiting)
         self.ending.stuck = tuple(
             WaitFor(
-                waiting.actor.name, waiting.effect.waits_for(self.world), waiting.effect.on,
+                waiting.actor.name, waiting.effect.kind_of_wait(self.world), waiting.effect.on,
                 tuple(name for name in waiting.effect.blockers(self.world) if name),
             )
             for waiting in self.world.blocked()
@@ -184,7 +184,7 @@ class Interpreter:
         else:
             holder = next((name for name in effect.blockers(self.world) if name), "")
             granted = self.env.event()
-            self.world.wait(actor, effect, self.env.now, effect.waits_for(self.world), holder, granted)
+            self.world.wait(actor, effect, self.env.now, effect.kind_of_wait(self.world), holder, granted)
             result, fault = yield granted
             if fault is not None:
                 raise fault

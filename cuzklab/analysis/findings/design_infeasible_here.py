@@ -18,28 +18,29 @@ _WHAT = {"device_oom": "runs out of device memory", "deadlock": "comes to a dead
 
 @finding
 def design_infeasible_here(case: Case) -> Iterator[Finding]:
-    """One finding a limit and outcome: the shortest counterexample, and whether real runs reproduced it."""
-    found: dict[tuple[int | None, str], Run] = {}
-    for run in case.select(case.candidate, ("counterexample",), _WHAT):
-        key = (case.limit_bytes(run), run.info.outcome)
+    """One finding a policy, limit and outcome: the shortest counterexample, and whether real runs reproduced it."""
+    found: dict[tuple[str, int | None, str], Run] = {}
+    for run in case.select(origins=("counterexample",), outcomes=_WHAT):
+        key = (run.info.policy, case.limit_bytes(run), run.info.outcome)
         if key not in found or steps(run) < steps(found[key]):
             found[key] = run
-    for (limit_bytes, outcome), run in found.items():
+    roles = {case.candidate: "against", case.baseline: "supports"}
+    for (policy, limit_bytes, outcome), run in found.items():
         what = _WHAT[outcome]
         number = steps(run)
-        peers = case.select(case.candidate, RECORDED, limit_bytes=limit_bytes) if limit_bytes else ()
+        peers = case.select(policy, RECORDED, limit_bytes=limit_bytes) if limit_bytes else ()
         yield Finding(
             id="design_infeasible_here",
-            claim=f"{case.candidate} {what} {memory(limit_bytes)}, on a schedule of {number} steps: "
+            claim=f"{policy} {what} {memory(limit_bytes)}, on a schedule of {number} steps: "
             f"{_how(run)}.{_reproduced(peers, outcome, case)}",
-            role="against",
+            role=roles.get(policy, "context"),
             certainty="proved",
             figures=_figures(run, number),
             evidence=_schedule(run),
             runs=(run.name, *(peer.name for peer in peers)),
             would_change="more device memory, or a design in which no worker can hold what another one lacks",
             aspect="feasibility",
-            subject=case.candidate,
+            subject=policy,
             vram_bytes=limit_bytes,
             gist=f"{what} on a schedule of {number} steps (proved by exhaustive check)",
         )

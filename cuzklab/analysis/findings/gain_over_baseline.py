@@ -87,6 +87,7 @@ def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
                 "ratio_high": result.high,
                 "candidate_samples": result.samples[0],
                 "baseline_samples": result.samples[1],
+                "sampled": result.sampled,
             }
             for result in found
         ),
@@ -110,8 +111,8 @@ def _change(result: Comparison) -> str:
 
 def _noise(result: Comparison) -> str:
     if result.low is None:
-        return f", but {min(result.samples)} partitions are too few to know the noise"
-    span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread between partitions"
+        return f", but {min(result.samples) + 1} {result.sampled} are too few to know the noise"
+    span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread of {result.sampled}"
     return f" ({span})" if result.resolved else f", which is below the noise ({span})"
 
 
