@@ -38,13 +38,15 @@ def atomic_write(path: str | os.PathLike, mode: str = "wb") -> Iterator[IO]:
     if mode not in ("wb", "w", "w+b"):
         raise ValueError(f"mode {mode!r}: atomic_write writes a new file, with 'wb', 'w' or 'w+b'")
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
+    # Asked of the path as given: what /dev/stdout leads to may have no name of its own.
+    existing = os.stat(path).st_mode if os.path.exists(path) else None
+    if existing is not None and stat.S_ISDIR(existing):
         raise IsADirectoryError(errno.EISDIR, "is a folder, not a file", str(path))
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        with open(target, mode, **text) as file:
+    if existing is not None and not stat.S_ISREG(existing):
+        with open(path, mode, **text) as file:
             yield file
         return
+    target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "folder does not exist", str(target.parent))
 

@@ -7,7 +7,7 @@ stored one is not repeated, so an interrupted experiment goes on where it stoppe
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -60,7 +60,9 @@ def load(name: str, parameters: Mapping[str, Any] | None = None) -> Experiment:
         content = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: {error}") from error
-    missing = {"title", "notebook", "candidate", "baseline", "question", "hypothesis", "parameters", "step"} - set(content)
+    missing = {"title", "notebook", "candidate", "baseline", "question", "hypothesis", "parameters", "step"} - set(
+        content
+    )
     if missing:
         raise BadInput(f"{path}: {', '.join(sorted(missing))} is missing")
     for number, step in enumerate(content["step"], 1):
@@ -164,7 +166,9 @@ def execute(
         stored = _stored(place, step)
         if stored is None:
             report(number / len(todo), step.label)
-            stored = _DO[step.do](step, place, part(report, number / len(todo), (number + 1) / len(todo), step.label + " "))
+            stored = _DO[step.do](
+                step, place, part(report, number / len(todo), (number + 1) / len(todo), step.label + " ")
+            )
         runs.append(stored)
     report(1.0, "done")
     return runs

@@ -1,10 +1,15 @@
 """A file appears whole or not at all."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from cuzklab.atomic import atomic_write
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_new_content_appears_only_at_the_end(tmp_path):
@@ -70,6 +75,14 @@ def test_a_pipe_is_written_not_replaced(tmp_path):
     finally:
         os.close(reader)
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_standard_output_by_name():
+    program = (
+        "from cuzklab.atomic import atomic_write\nwith atomic_write('/dev/stdout', 'w') as file: file.write('there')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("there", "")
 
 
 def test_refusals_come_before_the_block(tmp_path):

@@ -95,6 +95,9 @@ class Effect:
 
     lasts: ClassVar[bool] = False
     local: ClassVar[bool] = False  # touches nothing that another actor can see, so its order does not matter
+    two_steps: ClassVar[bool] = False  # others can notice that it is under way: start and end are separate steps
+    gives: ClassVar[bool] = False  # only ever enables others: never blocks, and commutes with all that they can do
+    wait_kind: ClassVar[str] = ""  # what an actor that it blocks waits for, in the words of the trace's waits
 
     def ready(self, world: World, actor: str) -> bool:
         return True
@@ -105,6 +108,10 @@ class Effect:
     def finish(self, world: World, actor: str) -> None:
         return None
 
+    def kind_of_wait(self, world: World) -> str:
+        """What an effect that is not ready waits for: lock, memory, barrier, queue, event, device_sync or join."""
+        return self.wait_kind
+
     def undo(self, result: Any) -> "Effect | None":
         return None
 
@@ -114,6 +121,11 @@ class Effect:
 
     def blockers(self, world: World) -> tuple[str, ...]:
         return ()
+
+    @property
+    def above_capacity(self) -> bool:
+        """It asks for more than there is at all, so it would wait for ever."""
+        return False
 
     def perform(self, live: Any) -> Any:
         raise NotImplementedError
@@ -135,6 +147,7 @@ class Acquire(Effect):
     """Take a lock. Blocks while somebody holds it, its holder included: locks are not re-entrant."""
 
     lock: Lock
+    wait_kind: ClassVar[str] = "lock"
 
     def ready(self, world, actor):
         return world.read(self.lock) is None
@@ -161,6 +174,7 @@ class Release(Effect):
     """Give a lock back. Fails if another actor, or nobody, holds it."""
 
     lock: Lock
+    gives: ClassVar[bool] = True
 
     def start(self, world, actor):
         holder = world.read(self.lock)
@@ -184,7 +198,7 @@ class Release(Effect):
 
 
 def live_buffers(world: World, gpu: Gpu) -> tuple[Buffer, ...]:
-    """Allocations of a device, oldest first."""
+    """Allocations of a device, by owner and in the order of each owner's allocations."""
     return world.read(("live", gpu)) or ()
 
 
@@ -213,7 +227,9 @@ def _take(world: World, buffer: Buffer) -> Buffer:
         raise OutOfDeviceMemory(buffer.name, buffer.size_bytes, used, gpu.vram_bytes)
     if buffer.pooled:
         world.write(("pool", gpu), max(0, pool_bytes(world, gpu) - buffer.size_bytes))
-    world.write(("live", gpu), (*live_buffers(world, gpu), buffer))
+    # In an order of its own, not of time: allocations that came in another order leave the same state.
+    buffers = sorted((*live_buffers(world, gpu), buffer), key=lambda live: (live.owner, live.serial, live.name))
+    world.write(("live", gpu), tuple(buffers))
     return buffer
 
 
@@ -243,11 +259,15 @@ class Alloc(Effect):
     pooled: bool = False
     device_wide: bool = False
     lasts: ClassVar[bool] = True
+    wait_kind: ClassVar[str] = "memory"
 
     def ready(self, world, actor):
         if self.device_wide and not _device_idle(world, self.gpu):
             return False
-        return self.on_full == "fail" or _free_for(world, self.gpu, self.pooled) >= self.size_bytes
+        return self.on_full == "fail" or self.free_bytes(world) >= self.size_bytes
+
+    def kind_of_wait(self, world):
+        return "device_sync" if self.device_wide and not _device_idle(world, self.gpu) else self.wait_kind
 
     def start(self, world, actor):
         serial = (world.read(("serial", actor)) or 0) + 1
@@ -265,6 +285,14 @@ class Alloc(Effect):
     def blockers(self, world):
         return tuple(dict.fromkeys(buffer.owner for buffer in live_buffers(world, self.gpu)))
 
+    def free_bytes(self, world: World) -> int:
+        """Bytes that such an allocation could have now."""
+        return _free_for(world, self.gpu, self.pooled)
+
+    @property
+    def above_capacity(self):
+        return self.on_full == "wait" and self.size_bytes > self.gpu.vram_bytes
+
     def perform(self, live):
         return live.alloc(self)
 
@@ -280,6 +308,7 @@ class Free(Effect):
     buffer: Buffer
     device_wide: bool = False
     lasts: ClassVar[bool] = True
+    wait_kind: ClassVar[str] = "device_sync"
 
     def ready(self, world, actor):
         return not self.device_wide or _device_idle(world, self.buffer.gpu)
@@ -305,19 +334,28 @@ class Reserve(Effect):
 
     gpu: Gpu
     size_bytes: int
+    wait_kind: ClassVar[str] = "memory"
 
     def ready(self, world, actor):
-        promised = sum(size for _, size in world.read(("reserved", self.gpu)) or ())
-        return promised + self.size_bytes <= self.gpu.vram_bytes
+        return self.free_bytes(world) >= self.size_bytes
 
     def start(self, world, actor):
-        world.write(("reserved", self.gpu), (*(world.read(("reserved", self.gpu)) or ()), (actor, self.size_bytes)))
+        promises = (*(world.read(("reserved", self.gpu)) or ()), (actor, self.size_bytes))
+        world.write(("reserved", self.gpu), tuple(sorted(promises)))
 
     def undo(self, result):
         return Unreserve(self.gpu, self.size_bytes)
 
     def blockers(self, world):
         return tuple(dict.fromkeys(owner for owner, _ in world.read(("reserved", self.gpu)) or ()))
+
+    def free_bytes(self, world: World) -> int:
+        """Bytes of the device that are promised to nobody."""
+        return self.gpu.vram_bytes - sum(size for _, size in world.read(("reserved", self.gpu)) or ())
+
+    @property
+    def above_capacity(self):
+        return self.size_bytes > self.gpu.vram_bytes
 
     def perform(self, live):
         live.reserve(self.gpu, self.size_bytes)
@@ -333,6 +371,7 @@ class Unreserve(Effect):
 
     gpu: Gpu
     size_bytes: int
+    gives: ClassVar[bool] = True
 
     def start(self, world, actor):
         promises = list(world.read(("reserved", self.gpu)) or ())
@@ -479,6 +518,7 @@ class WaitEvent(Effect):
 
     event: Event
     stream: Stream | None = None
+    wait_kind: ClassVar[str] = "event"
 
     def ready(self, world, actor):
         return self.stream is not None or fired(world, self.event)
@@ -512,6 +552,8 @@ class Launch(Effect):
     part: str = ""
     uses: tuple[Buffer, ...] = ()
     lasts: ClassVar[bool] = True
+    two_steps: ClassVar[bool] = True
+    wait_kind: ClassVar[str] = "event"
 
     @property
     def stream(self) -> Stream:
@@ -583,6 +625,7 @@ class DeviceSync(Effect):
 
     gpu: Gpu
     lasts: ClassVar[bool] = True
+    wait_kind: ClassVar[str] = "device_sync"
 
     def ready(self, world, actor):
         return _device_idle(world, self.gpu)
@@ -601,6 +644,7 @@ class TrimPool(Effect):
 
     gpu: Gpu
     lasts: ClassVar[bool] = True
+    wait_kind: ClassVar[str] = "device_sync"
 
     def ready(self, world, actor):
         return _device_idle(world, self.gpu)
@@ -646,6 +690,7 @@ class Notify(Effect):
     """Add a permit to a semaphore."""
 
     semaphore: Semaphore
+    gives: ClassVar[bool] = True
 
     def start(self, world, actor):
         world.write(self.semaphore, _permits(world, self.semaphore) + 1)
@@ -663,6 +708,7 @@ class Wait(Effect):
     """Take a permit from a semaphore. Blocks while there is none."""
 
     semaphore: Semaphore
+    wait_kind: ClassVar[str] = "barrier"
 
     def ready(self, world, actor):
         return _permits(world, self.semaphore) > 0
@@ -735,6 +781,7 @@ class Put(Effect):
 
     queue: Queue
     item: Any
+    wait_kind: ClassVar[str] = "queue"
 
     def ready(self, world, actor):
         return self.queue.capacity is None or len(world.read(self.queue) or ()) < self.queue.capacity
@@ -755,6 +802,7 @@ class Get(Effect):
     """Take the oldest item of a queue. Blocks while it is empty."""
 
     queue: Queue
+    wait_kind: ClassVar[str] = "queue"
 
     def ready(self, world, actor):
         return bool(world.read(self.queue))
@@ -776,14 +824,19 @@ class Get(Effect):
 class Fork(Effect):
     """Start a program beside this one, in a thread of its own; the result is a `Task`.
 
-    The interpreter starts an actor named ``parent/name``; `name` defaults to the program's.
+    The interpreter starts an actor named ``parent/name``; `name` defaults to the program's. While an earlier one of
+    that name still runs, the new one is ``parent/name#2`` and so on.
     """
 
     program: Program
     name: str = ""
 
     def start(self, world, actor):
-        child = f"{actor}/{self.name or self.program.name}"
+        name = child = f"{actor}/{self.name or self.program.name}"
+        number = 1
+        while world.read(("task", child)) == "running":
+            number += 1
+            child = f"{name}#{number}"
         world.write(("task", child), "running")
         return Task(child)
 
@@ -803,9 +856,13 @@ class Join(Effect):
     """Wait until a forked program has ended."""
 
     task: Task
+    wait_kind: ClassVar[str] = "join"
 
     def ready(self, world, actor):
-        return world.read(("task", self.task.actor)) == "ended"
+        return world.read(("task", self.task.actor)) in ("ended", "joined")
+
+    def start(self, world, actor):
+        world.write(("task", self.task.actor), "joined")
 
     def blockers(self, world):
         return (self.task.actor,)

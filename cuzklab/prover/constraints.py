@@ -74,7 +74,7 @@ def _times_r_squared(matrix: SparseMatrix) -> SparseMatrix:
     return replace(matrix, value=host.fr_to_montgomery(host.fr_to_montgomery(matrix.value)))
 
 
-def evaluate(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int = 1) -> Evaluations:
+def evaluate(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None) -> Evaluations:
     """The three vectors of a witness, shape (wires, 4), plain; missing rows of a matrix count as zero."""
 
     def product(matrix: SparseMatrix) -> np.ndarray:
@@ -104,7 +104,7 @@ def check_witness_form(witness: np.ndarray, wires: int) -> None:
             raise BadInput(f"witness: value {wire} is not below the scalar field's prime")
 
 
-def check_witness(system: ConstraintSystem, witness: np.ndarray, *, threads: int = 1) -> None:
+def check_witness(system: ConstraintSystem, witness: np.ndarray, *, threads: int | None = None) -> None:
     """Make sure that a witness satisfies all constraints.
 
     Raises

@@ -58,7 +58,17 @@ def test_an_installed_wheel_proves_and_verifies_without_a_system_compiler(instal
     for arguments in (
         ("circuit", "make", "sha256", "-o", "circuit"),
         ("setup", "--r1cs", "circuit/circuit.r1cs", "--seed", "1", "-o", "key.zkey"),
-        ("prove", "--key", "key.zkey", "--witness", "circuit/circuit.wtns", "-o", "proof.json", "--public", "public.json"),
+        (
+            "prove",
+            "--key",
+            "key.zkey",
+            "--witness",
+            "circuit/circuit.wtns",
+            "-o",
+            "proof.json",
+            "--public",
+            "public.json",
+        ),
         ("verify", "--key", "key.zkey", "--public", "public.json", "--proof", "proof.json"),
     ):
         done = run(installed, *arguments, cwd=tmp_path)

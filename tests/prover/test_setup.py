@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
+from cuzklab.backends.host import SNARKJS_ROOT
 from cuzklab.prover.builder import CircuitBuilder, multiply
 from cuzklab.prover.files.elements import coordinates
-from cuzklab.prover.setup import SNARKJS_ROOT, setup, trapdoor_from_seed
+from cuzklab.prover.setup import setup, trapdoor_from_seed
 from tests.prover.plain import R, integers
 
 

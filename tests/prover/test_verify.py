@@ -9,11 +9,12 @@ import pytest
 
 from cuzklab.errors import BadInput
 from cuzklab.prover.files import read_key_or_vk, read_proof, read_public
-from cuzklab.prover.files.elements import P, R, limbs_from_integers, point_from_coordinates
+from cuzklab.prover.files.elements import R, limbs_from_integers, point_from_coordinates
 from cuzklab.prover.files.proof_json import proof_document, public_document
 from cuzklab.prover.files.vk_json import vk_document
 from cuzklab.prover.verify import verify
 from tests.prover import judges
+from tests.prover.special_points import add_g1, cofactor_point_g1, cofactor_point_g2
 
 CIRCUITS = ("chain", "poseidon2", "merkle16")
 
@@ -43,36 +44,6 @@ def all_judges(vk, public, proof) -> dict[str, bool]:
         "snarkjs": judges.snarkjs_verify(*documents),
         "mcl": judges.pymcl_verify(*documents),
     }
-
-
-def cofactor_point_g1() -> tuple[int, int]:
-    """A point on the curve of an order that divides the cofactor: r times a point outside the subgroup."""
-    from py_ecc import optimized_bls12_381 as curve
-
-    point = (curve.FQ(4), curve.FQ(pow(4**3 + 4, (P + 1) // 4, P)), curve.FQ(1))
-    assert curve.is_on_curve(point, curve.b)
-    small = curve.multiply(point, R)
-    assert not curve.is_inf(small)
-    return tuple(int(n) for n in curve.normalize(small))
-
-
-def cofactor_point_g2() -> list[int]:
-    from py_ecc import optimized_bls12_381 as curve
-    from py_ecc.bls.point_compression import modular_squareroot_in_FQ2
-
-    x = 0
-    while (y := modular_squareroot_in_FQ2(curve.FQ2([x, 1]) ** 3 + curve.b2)) is None:
-        x += 1
-    small = curve.multiply((curve.FQ2([x, 1]), y, curve.FQ2.one()), R)
-    assert not curve.is_inf(small)
-    return [int(n) for coordinate in curve.normalize(small) for n in coordinate.coeffs]
-
-
-def add_g1(point: list[str], other: tuple[int, int]):
-    from py_ecc import optimized_bls12_381 as curve
-
-    total = curve.add(tuple(curve.FQ(int(n)) for n in point), (*map(curve.FQ, other), curve.FQ(1)))
-    return point_from_coordinates([int(n) for n in curve.normalize(total)])
 
 
 def test_real_proofs_are_valid_for_all(folder):

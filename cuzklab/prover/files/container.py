@@ -192,7 +192,9 @@ def _unpack(handle: IO[bytes], file: str, magic: bytes) -> bytearray:
             if unpacked[:4] != magic[: len(unpacked)]:
                 raise BadInput(f"{file}: the xz data hold no .{magic.decode()} file; check the path")
             if len(unpacked) > MAXIMUM_UNPACKED_BYTES:
-                raise BadInput(f"{file}: more than 4 GiB unpacked; unpack it first (xz -dk FILE)")
+                raise BadInput(
+                    f"{file}: more than {MAXIMUM_UNPACKED_BYTES} bytes unpacked; unpack it first (xz -dk FILE)"
+                )
     except lzma.LZMAError as error:
         raise BadInput(f"{file}: xz: {error}; {COPY_AGAIN}") from None
     if decoder.unused_data or handle.read(1):

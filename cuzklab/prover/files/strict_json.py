@@ -30,8 +30,9 @@ class Document:
     def __init__(self, path: str | os.PathLike, maximum_bytes: int):
         self.file = printable(path)
         with open_regular(path) as handle:
-            raw = handle.read(maximum_bytes + 1)
-        if len(raw) > maximum_bytes:
+            size = os.fstat(handle.fileno()).st_size
+            raw = handle.read(min(size, maximum_bytes))
+        if size > maximum_bytes:
             raise BadInput(f"{self.file}: larger than {maximum_bytes} bytes; {_NOT_OURS}")
         try:
             self.root = json.loads(

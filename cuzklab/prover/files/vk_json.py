@@ -25,7 +25,7 @@ def read_vk(path: str | os.PathLike) -> VerifyingKey:
     document = Document(path, _MAXIMUM_BYTES)
     document.require_groth16()
     public, ic = document.field("nPublic"), document.items(document.field("IC"), "IC")
-    if isinstance(public, bool) or not isinstance(public, int) or public + 1 != len(ic):
+    if isinstance(public, bool) or not isinstance(public, int) or not 0 <= public == len(ic) - 1:
         raise document.bad("nPublic", f"{shown(public)}, but IC has {len(ic)} points, one more than public values")
     return VerifyingKey(
         document.g1(document.field("vk_alpha_1"), "vk_alpha_1"),

@@ -1,0 +1,142 @@
+"""One run against another: figures of one kind, and what difference the spread of the partitions can resolve."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuzklab.analysis.calls import calls, completion_intervals_ns
+from cuzklab.analysis.case import metric
+from cuzklab.trace import Run
+from cuzklab.units import METRIC_KINDS, Metric
+
+RESAMPLES = 4000
+CONFIDENCE = 0.95
+MIN_SAMPLES = 3  # fewer samples say nothing about their spread
+
+# Figures of time that a design is judged by, the most telling first: throughput, then latency.
+JUDGED_BY = ("batch_average", "steady_interval", "prove_time", "wall")
+
+# A difference in one of these makes two runs different experiments. Others (workers, queue lengths) are knobs that
+# belong to a design; they are named beside the figures where they differ.
+MUST_MATCH = ("workload", "hardware", "backend", "c", "partitions")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A figure of a candidate against the same figure of a baseline.
+
+    Attributes
+    ----------
+    candidate, baseline : Metric
+    ratio : float
+        Candidate divided by baseline; below 1 is faster.
+    low, high : float or None
+        Bootstrap interval of the ratio (95 %), from the spread within one run each; how much a run repeated differs
+        is not in it. None where there are too few samples.
+    samples : (int, int)
+        Number of samples that it rests on.
+    sampled : str
+        What a sample is: proofs or partitions.
+    """
+
+    candidate: Metric
+    baseline: Metric
+    ratio: float
+    low: float | None
+    high: float | None
+    samples: tuple[int, int]
+    sampled: str = "partitions"
+
+    @property
+    def gain(self) -> float:
+        """Part of the baseline's time that the candidate saves; negative where it takes longer."""
+        return 1 - self.ratio
+
+    @property
+    def resolved(self) -> bool:
+        """Whether the difference is larger than the noise."""
+        return self.low is not None and not self.low <= 1 <= self.high
+
+
+def compare(candidate: Run, baseline: Run, kind: str) -> Comparison | None:
+    """Compare a figure of two runs; None where one of them lacks it.
+
+    Raises
+    ------
+    MetricKindError
+        The figures are of different kinds.
+    """
+    mine, theirs = metric(candidate, kind), metric(baseline, kind)
+    if mine is None or theirs is None or not theirs.value:
+        return None
+    ratio = mine.ratio(theirs)
+    samples, sampled = _samples_ns(candidate, baseline, kind)
+    low, high = bootstrap_ratio(*samples)
+    sizes = (len(samples[0]), len(samples[1]))
+    if low is None or high is None:
+        return Comparison(mine, theirs, ratio, None, None, sizes, sampled)
+    # The interval is that of the quotient of means; it is carried over to the figures, which may be differently scaled.
+    scale = ratio / (samples[0].mean() / samples[1].mean())
+    return Comparison(mine, theirs, ratio, low * scale, high * scale, sizes, sampled)
+
+
+def _samples_ns(candidate: Run, baseline: Run, kind: str) -> tuple[list[np.ndarray], str]:
+    """What makes up a figure and varies within a run: durations of calls, or times between completions.
+
+    Partitions come out in bursts (as many as are synthesised at a time), so successive times between them are not
+    independent. Where there are enough, the times in which a proof's worth of partitions comes out are taken.
+    """
+    runs = (candidate, baseline)
+    if METRIC_KINDS[kind][0] != "s/proof" and kind != "wall":
+        return [calls(run)["duration_ns"].to_numpy() for run in runs], "partitions"
+    intervals = [completion_intervals_ns(run) for run in runs]
+    partitions = [int(run.info.conditions.get("partitions", 1)) for run in runs]
+    proofs = [len(times) // size for times, size in zip(intervals, partitions, strict=True)]
+    if min(proofs) < MIN_SAMPLES:
+        return intervals, "partitions"
+    return [
+        times[: number * size].reshape(number, size).mean(axis=1)
+        for times, number, size in zip(intervals, proofs, partitions, strict=True)
+    ], "proofs"
+
+
+def bootstrap_ratio(
+    candidate: np.ndarray, baseline: np.ndarray, seed: int = 0
+) -> tuple[float, float] | tuple[None, None]:
+    """Percentile bootstrap interval for the quotient of two means.
+
+    Parameters
+    ----------
+    candidate, baseline : ndarray of shape (n,), (m,)
+        Resampled with replacement, each by itself, `RESAMPLES` times.
+    seed : int
+        The interval is the same each time it is asked for.
+
+    Returns
+    -------
+    low, high : float
+        Both None with fewer than `MIN_SAMPLES` values on a side, or where the baseline's are all zero.
+    """
+    if min(len(candidate), len(baseline)) < MIN_SAMPLES or not baseline.any():
+        return None, None
+    generator = np.random.default_rng(seed)
+    means = [
+        generator.choice(values.astype(float), (RESAMPLES, len(values))).mean(axis=1)
+        for values in (candidate, baseline)
+    ]
+    quotients = means[0] / np.where(means[1] > 0, means[1], np.nan)
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.nanquantile(quotients, (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def differing(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:
+    """Conditions in which two runs differ: name → (candidate's, baseline's). Policy options are not among them."""
+    mine, theirs = candidate.info.conditions, baseline.info.conditions
+    names = sorted((set(mine) | set(theirs)) - {"policy", "options", "vram_equivalent_bytes"})
+    return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
+
+
+def unlike(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:
+    """The differences that forbid a comparison."""
+    return {name: values for name, values in differing(candidate, baseline).items() if name in MUST_MATCH}

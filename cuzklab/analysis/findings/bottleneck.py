@@ -1,0 +1,90 @@
+"""What limits a run: the device itself, or what the device waits for."""
+
+from collections.abc import Iterator
+
+from cuzklab.analysis import occupancy
+from cuzklab.analysis.case import Case, figure
+from cuzklab.analysis.frames import missing, records
+from cuzklab.analysis.model import Finding, certainty_of
+from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.registry import finding
+from cuzklab.trace import Run
+from cuzklab.units import format_seconds
+
+_SATURATED = 0.9  # a device this busy between its first and last kernel is the limit itself
+
+# For each cause of idling: how it is listed, and whose slowness it is.
+_SIDE = {
+    "transfer": ("on copies", "copies to the device"),
+    "device_sync": ("on device-wide waits", "device-wide synchronisation"),
+    "memory": ("on waits for memory", "device memory"),
+    "barrier": ("at the barrier", "CPU preparation (prep_msm) that the sums on the device wait for"),
+    "event": ("on stream events", "copies that kernels wait for"),
+    "lock": ("on lock waits", "locks held over work on the host"),
+    "host": ("on host work inside calls", "work on the host inside the calls"),
+    "queue": ("with nothing queued", "synthesis on the CPU, which does not deliver partitions fast enough"),
+    occupancy.UNATTRIBUTED: ("for no reason that the trace tells", "something that the trace does not tell"),
+}
+
+
+@finding
+def bottleneck(case: Case) -> Iterator[Finding]:
+    """One finding a policy, origin and device; of a run without work on a device, that it lacks it."""
+    for policy in (case.baseline, case.candidate):
+        for run in case.representatives(policy):
+            busy = records(occupancy.occupancy(run))
+            if not busy:
+                yield _unknown(case, run)
+            for device in busy:
+                yield _explained(case, run, device)
+
+
+def _unknown(case: Case, run: Run) -> Finding:
+    return Finding(
+        id="bottleneck",
+        claim=f"What limits {run.info.policy} cannot be told from {run_kind(run)}: it lacks {missing(run, 'kernels')}.",
+        role="context", certainty=certainty_of(run), figures=(), evidence=(), runs=(run.name,), aspect="coverage",
+        would_change="a trace with kernels or spans of GPU stages", subject=run.info.policy,
+        vram_bytes=case.limit_bytes(run), gist="has a bottleneck that the trace does not show",
+    )  # fmt: skip
+
+
+def _explained(case: Case, run: Run, device: dict[str, object]) -> Finding:
+    causes = occupancy.idle(run)
+    causes = causes[causes["device"] == device["device"]]
+    times = dict(zip(causes["cause"], causes["time_ns"].tolist(), strict=True))
+    inner = device["window_ns"] - times.get("ramp", 0) - times.get("drain", 0)
+    busy_share = device["kernel_busy_ns"] / max(inner, 1)
+    between = {cause: time for cause, time in times.items() if cause not in ("ramp", "drain")}
+    worst = max(between, key=between.get, default=None)
+    head = (
+        f"{run.info.policy} {memory(case.limit_bytes(run))} in {run_kind(run)}: kernels run"
+        f" {percent(device['kernel_occupancy'])} of the wall time ({percent(busy_share)} between the first and the"
+        f" last), calls {percent(device['call_occupancy'])}"
+    )
+    if worst is None or busy_share >= _SATURATED:
+        claim, gist = f"{head}; the device is the bottleneck.", "is bound by the device"
+    else:
+        listed = sorted(between.items(), key=lambda item: -item[1])[:3]
+        shares = ", ".join(
+            f"{percent(time / inner)} {_SIDE[cause][0]} ({format_seconds(time * 1e-9)})" for cause, time in listed
+        )
+        claim = f"{head}; the device idles {shares}. The largest part is owed to {_SIDE[worst][1]}."
+        gist = f"leaves the device idle mostly for {_SIDE[worst][1]}"
+    return Finding(
+        id="bottleneck",
+        claim=claim,
+        role="context",
+        certainty=certainty_of(run),
+        figures=(
+            figure(run, "kernel_occupancy", device["kernel_occupancy"]),
+            figure(run, "call_occupancy", device["call_occupancy"]),
+            figure(run, "share", busy_share, "kernels between the first and the last"),
+        ),
+        evidence=(device, *records(causes)),
+        runs=(run.name,),
+        would_change="other numbers of synthesis and GPU workers, or another ratio of host to device speed",
+        subject=run.info.policy,
+        vram_bytes=case.limit_bytes(run),
+        gist=gist,
+    )

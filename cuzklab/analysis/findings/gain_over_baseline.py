@@ -1,0 +1,122 @@
+"""What the candidate gains over the baseline: figures of one kind, conditions that agree, and the noise beside them."""
+
+from collections.abc import Iterator
+
+from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare, differing, unlike
+from cuzklab.analysis.model import Finding, certainty_of
+from cuzklab.analysis.phrases import differences, listing, memory, percent, run_kind
+from cuzklab.analysis.registry import finding
+from cuzklab.trace import Run
+from cuzklab.units import Metric, format_value
+
+
+@finding
+def gain_over_baseline(case: Case) -> Iterator[Finding]:
+    """One finding a completed run of the candidate; one of context where nothing can be compared with it."""
+    for run in case.select(case.candidate, RECORDED, ("ok",)):
+        baselines = case.select(case.baseline, (run.info.origin,), ("ok",))
+        if not baselines:
+            yield _incomparable(case, run, f"there is no completed run of {case.baseline} of the same origin")
+            continue
+        alike = [other for other in baselines if not unlike(run, other)]
+        if not alike:
+            yield _incomparable(case, run, f"they differ in {differences(unlike(run, baselines[0]))}", baselines[:1])
+            continue
+        limit_bytes = case.limit_bytes(run)
+        # The fairest baseline: the same device, then the fewest knobs turned.
+        other = min(alike, key=lambda one: (case.limit_bytes(one) != limit_bytes, len(differing(run, one))))
+        found = [result for kind in JUDGED_BY if (result := compare(run, other, kind)) is not None]
+        if not found:
+            yield _incomparable(
+                case, run, f"they have no figure of time of the same kind ({_kinds(run, other)})", [other]
+            )
+            continue
+        yield _gain(case, run, other, found)
+
+
+def _kinds(*runs: Run) -> str:
+    return " against ".join(listing(record["kind"] for record in run.info.metrics) or "none" for run in runs)
+
+
+def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run, ...] = ()) -> Finding:
+    return Finding(
+        id="gain_over_baseline",
+        claim=f"What {case.candidate} gains over {case.baseline} in {run_kind(run)} {memory(case.limit_bytes(run))}"
+        f" cannot be said: {why}.",
+        role="context",
+        certainty=certainty_of(run),
+        figures=(),
+        evidence=(),
+        runs=(run.name, *(other.name for other in others)),
+        would_change=f"a run of {case.baseline} under the same conditions",
+        aspect="coverage",
+        subject=case.candidate,
+        vram_bytes=case.limit_bytes(run),
+        gist="has no baseline to be compared with",
+    )
+
+
+def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
+    judged = found[0]
+    turned = differing(run, other)
+    limit_bytes, other_limit_bytes = case.limit_bytes(run), case.limit_bytes(other)
+    on_other = "" if other_limit_bytes == limit_bytes else f", {case.baseline} {memory(other_limit_bytes)}"
+    claim = (
+        f"{case.candidate} {memory(limit_bytes)} takes {_value(judged.candidate)} ({judged.candidate.kind}) in"
+        f" {run_kind(run)} where {case.baseline} takes {_value(judged.baseline)}{on_other}: it {_change(judged)}"
+        f"{_noise(judged)}."
+    )
+    if turned:
+        claim += f" They differ in {differences(turned)}."
+    role = "context" if not judged.resolved else "supports" if judged.gain > 0 else "against"
+    return Finding(
+        id="gain_over_baseline",
+        claim=claim,
+        role=role,
+        certainty=certainty_of(run, other),
+        figures=tuple(figure for result in found for figure in (result.candidate, result.baseline)),
+        evidence=tuple(
+            {
+                "kind": result.candidate.kind,
+                "candidate": result.candidate.value,
+                "baseline": result.baseline.value,
+                "unit": result.candidate.unit,
+                "ratio": result.ratio,
+                "ratio_low": result.low,
+                "ratio_high": result.high,
+                "candidate_samples": result.samples[0],
+                "baseline_samples": result.samples[1],
+                "sampled": result.sampled,
+            }
+            for result in found
+        ),
+        runs=(run.name, other.name),
+        would_change="more partitions or repeated runs, which resolve smaller differences" if role == "context"
+        else "other conditions: more proofs in flight, other numbers of workers, another host",
+        aspect="performance",
+        subject=case.candidate,
+        vram_bytes=limit_bytes,
+        gist=_gist(judged, run),
+    )  # fmt: skip
+
+
+def _value(metric: Metric) -> str:
+    return format_value(metric.value, metric.unit)
+
+
+def _change(result: Comparison) -> str:
+    return f"{'saves' if result.gain >= 0 else 'costs'} {percent(abs(result.gain))}"
+
+
+def _noise(result: Comparison) -> str:
+    if result.low is None:
+        return f", but {min(result.samples) + 1} {result.sampled} are too few to know the noise"
+    span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread of {result.sampled}"
+    return f" ({span})" if result.resolved else f", which is below the noise ({span})"
+
+
+def _gist(result: Comparison, run: Run) -> str:
+    if not result.resolved:
+        return f"gains nothing that can be told from noise in {run_kind(run)} ({_change(result)})"
+    return f"{_change(result)} in {run_kind(run)}"

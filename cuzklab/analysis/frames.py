@@ -1,0 +1,196 @@
+"""A trace in the form that analyses work on, and the timeline table that figures are drawn from.
+
+Workers are named by their root: the threads that ``gpu0.w1`` starts (``gpu0.w1/prep``) work for it. Stages are named
+without their part: ``batch_add.l`` is a use of ``batch_add``.
+"""
+
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cuzklab.analysis.intervals import Intervals, union
+from cuzklab.analysis.model import MAX_EVIDENCE_ROWS
+from cuzklab.trace import Run
+
+TIMELINE_COLUMNS = (
+    "group", "lane", "category", "start_ns", "end_ns", "label", "worker", "partition", "device", "open",
+)  # fmt: skip
+WORK_COLUMNS = ("start_ns", "end_ns", "stage", "part", "worker", "partition", "device", "thread")
+
+_TIME_COLUMNS = {
+    "spans": ("start", "end"),
+    "locks": ("requested", "acquired", "released"),
+    "vram": ("time",),
+    "transfers": ("start", "end"),
+    "kernels": ("start", "end"),
+    "waits": ("start", "end"),
+}
+
+
+def per_run(compute: Callable[[Run], pd.DataFrame]) -> Callable[[Run], pd.DataFrame]:
+    """Compute a table of a run once for as long as the run is in memory: stored runs do not change."""
+    kept: dict[int, pd.DataFrame] = {}
+
+    @wraps(compute)
+    def table_of(run: Run) -> pd.DataFrame:
+        if id(run) not in kept:
+            kept[id(run)] = compute(run)
+            weakref.finalize(run, kept.pop, id(run), None)
+        return kept[id(run)].copy()
+
+    return table_of
+
+
+def table(rows: Iterable[tuple[Any, ...]], columns: Mapping[str, str]) -> pd.DataFrame:
+    """A frame of rows whose columns have the given types, also when there are none."""
+    return pd.DataFrame(list(rows), columns=list(columns)).astype(dict(columns))
+
+
+def records(rows: pd.DataFrame, at_most: int = MAX_EVIDENCE_ROWS) -> tuple[dict[str, Any], ...]:
+    """Rows as plain values that JSON knows, for evidence: the first ones, nulls as None."""
+    return tuple(
+        {
+            name: None if pd.isna(value) else getattr(value, "item", lambda value=value: value)()
+            for name, value in row.items()
+        }
+        for row in rows.head(at_most).to_dict("records")
+    )
+
+
+def root(actors: pd.Series) -> pd.Series:
+    """The worker for which each actor works: what stands before the first slash."""
+    return actors.str.partition("/")[0] if len(actors) else actors
+
+
+def window(run: Run) -> tuple[int, int]:
+    """First and last moment of a run, in nanoseconds, over everything that happened; (0, 0) without any."""
+    moments = [
+        run.table(name)[column].dropna().to_numpy(np.int64)
+        for name, columns in _TIME_COLUMNS.items()
+        for column in columns
+    ]
+    together = np.concatenate(moments)
+    return (int(together.min()), int(together.max())) if len(together) else (0, 0)
+
+
+def missing(run: Run, *tables: str) -> str:
+    """Which of some tables a run lacks and why, as text; empty where it has rows in each."""
+    absent = []
+    for table in tables:
+        if not len(run.table(table)):
+            state = run.availability.get(table, {}).get("state", "not captured")
+            absent.append(f"{table} ({state})")
+    return ", ".join(absent)
+
+
+@per_run
+def device_work(run: Run) -> pd.DataFrame:
+    """What ran on the devices.
+
+    From the kernels where they were captured, else from the spans of GPU stages (which contain launch delays).
+
+    Returns
+    -------
+    DataFrame
+        Columns `WORK_COLUMNS`; start_ns and end_ns int64, device int64 (0 where the trace does not say).
+    """
+    kernels = run.table("kernels")
+    if len(kernels):
+        stage = kernels["span"].where(kernels["span"] != "", kernels["name"])
+        return _work(kernels, stage, kernels["stream"])
+    spans = run.table("spans")
+    spans = spans[spans["category"] == "gpu"]
+    return _work(spans, spans["name"], spans["thread"])
+
+
+@per_run
+def cpu_work(run: Run) -> pd.DataFrame:
+    """Stages that ran on the CPU; columns `WORK_COLUMNS`."""
+    spans = run.table("spans")
+    spans = spans[spans["category"] == "cpu"]
+    return _work(spans, spans["name"], spans["thread"])
+
+
+def _work(rows: pd.DataFrame, names: pd.Series, thread: pd.Series) -> pd.DataFrame:
+    parts = names.str.partition(".") if len(names) else pd.DataFrame({0: names, 2: names})
+    return pd.DataFrame(
+        {
+            "start_ns": rows["start"],
+            "end_ns": rows["end"],
+            "stage": parts[0],
+            "part": parts[2],
+            "worker": root(rows["worker"]),
+            "partition": rows["partition"],
+            "device": rows["device"].clip(lower=0),
+            "thread": thread,
+        }
+    ).reset_index(drop=True)
+
+
+def as_set(rows: pd.DataFrame) -> Intervals:
+    """The times that the rows of a table with start_ns and end_ns cover."""
+    return union(rows["start_ns"], rows["end_ns"])
+
+
+def timeline(run: Run) -> pd.DataFrame:
+    """Everything with an extent in time, by lane, to be drawn.
+
+    Returns
+    -------
+    DataFrame
+        One row a bar: `group` (worker, lock, device), `lane` (thread, lock or device queue), `category` (cpu, gpu,
+        transfer, memory, call, ``wait:KIND``, hold), `start_ns`, `end_ns` (int64), `label`, `worker`, `partition`,
+        `device` (−1: none), `open` (True where it had not ended when the recording did). In order of group, lane and
+        start.
+    """
+    _, end = window(run)
+    spans, waits, locks = run.table("spans"), run.table("waits"), run.table("locks")
+    kernels, transfers = run.table("kernels"), run.table("transfers")
+    held = locks[locks["acquired"].notna()]
+    thread = spans["thread"].where(spans["thread"] != "", spans["worker"])
+    of_device = spans[(spans["category"] == "gpu")] if not len(kernels) else spans.iloc[:0]
+    parts = [
+        _bars(spans, "worker", thread, spans["category"], spans["name"]),
+        _bars(waits, "worker", waits["worker"], "wait:" + waits["kind"], waits["on"]),
+        _bars(
+            held.assign(start=held["acquired"], end=held["released"].fillna(end), open=held["released"].isna()),
+            "lock", held["lock"], "hold", root(held["worker"]),
+        ),
+        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", kernels["name"]),
+        _bars(of_device, "device", _device_lane(of_device, "stages"), "gpu", of_device["name"]),
+        _bars(
+            transfers, "device", _device_lane(transfers, "copies"), "transfer",
+            transfers["direction"] + transfers["pinned"].map({True: " pinned", False: " pageable"}),
+        ),
+    ]  # fmt: skip
+    filled = [part for part in parts if len(part)] or parts[:1]
+    order = {"worker": 0, "lock": 1, "device": 2}
+    bars = pd.concat(filled, ignore_index=True)
+    bars = bars.sort_values(["group", "lane", "start_ns", "end_ns"], key=lambda column: column.map(order)
+                            if column.name == "group" else column, kind="stable", ignore_index=True)  # fmt: skip
+    return bars[list(TIMELINE_COLUMNS)]
+
+
+def _device_lane(rows: pd.DataFrame, what: str) -> pd.Series:
+    return "gpu" + rows["device"].clip(lower=0).astype(str) + " " + what
+
+
+def _bars(rows: pd.DataFrame, group: str, lane: pd.Series, category: pd.Series | str, label: pd.Series) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "group": group,
+            "lane": lane,
+            "category": category,
+            "start_ns": rows["start"].astype(np.int64),
+            "end_ns": rows["end"].astype(np.int64),
+            "label": label,
+            "worker": root(rows["worker"]),
+            "partition": rows["partition"],
+            "device": rows.get("device", -1),
+            "open": rows.get("open", False),
+        }
+    )

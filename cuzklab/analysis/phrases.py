@@ -1,0 +1,104 @@
+"""Parts of sentences that several findings share: workers, what they hold, limits, conditions."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from cuzklab.analysis import vram
+from cuzklab.analysis.case import CHECKED, Case
+from cuzklab.trace import Run
+from cuzklab.units import format_seconds, format_size
+
+
+def worker(name: str, run: Run) -> str:
+    """A worker's name without its device where the run has only one: ``w1``."""
+    return re.sub(r"^gpu\d+\.(?=w\d)", "", name) if len(run.info.devices) <= 1 else name
+
+
+def listing(words: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    *most, last = list(words) or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def sentence_case(text: str) -> str:
+    """A text with its first letter large."""
+    return text[:1].upper() + text[1:]
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 worker``, ``2 workers``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def percent(share: float) -> str:
+    """A share as people read it: ``63 %``, ``4.2 %``, ``under 0.1 %``."""
+    value = 100 * share
+    if value and abs(value) < 0.1:
+        return "under 0.1 %" if value > 0 else "over −0.1 %"
+    text = f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
+    return text.replace("-", "−")
+
+
+def held_by(holdings: pd.DataFrame, run: Run) -> str:
+    """Who holds what, from rows of `vram.holdings`: ``w0 held d_bc and d_a (12.0 GiB), w1 d_a (4.00 GiB)``."""
+    clauses = []
+    for number, (owner, rows) in enumerate(holdings.groupby("worker", sort=False)):
+        buffers = rows.groupby("buffer", sort=False).size()
+        names = listing(name if count == 1 else f"{count} × {name}" for name, count in buffers.items())
+        who = worker(owner, run) if owner else "nobody that the trace names"
+        clauses.append(f"{who}{' held' if not number else ''} {names} ({format_size(rows['bytes'].sum())})")
+    return ", ".join(clauses) or "nothing was held"
+
+
+def failed_request(request: Mapping[str, Any], run: Run) -> str:
+    """A request that did not fit, and why: a row of `vram.failed_requests` as a sentence without its full stop."""
+    holdings = vram.holdings(run, request["event"])
+    lock = f" under {request['lock_held']}" if request["lock_held"] else ""
+    return (
+        f"{worker(request['worker'], run)}'s request for {request['buffer']}"
+        f" ({format_size(request['requested_bytes'])}){lock} failed {moment(request['time_ns'], run)}:"
+        f" {held_by(holdings, run)}; {format_size(request['live_bytes'])} of {format_size(request['limit_bytes'])}"
+        " were in use"
+    )
+
+
+def moment(time_ns: int, run: Run) -> str:
+    """When, from the start of the run: ``at 14.0 ms``; in a counterexample ``in step 9``."""
+    from cuzklab.analysis.frames import window
+
+    start, _ = window(run)
+    if run.info.time_unit == "step":
+        return f"in step {time_ns - start + 1}"
+    return f"at {format_seconds((time_ns - start) * 1e-9)}"
+
+
+def memory(limit_bytes: int | None) -> str:
+    """A limit of device memory: ``on 16.0 GiB``."""
+    return "on a device without a known limit" if limit_bytes is None else f"on {format_size(limit_bytes)}"
+
+
+def device_of(run: Run, case: Case) -> str:
+    """The device of a run, with what it stands for where it is scaled down: ``on 17.3 MiB (for 16.0 GiB)``."""
+    stands_for = case.limit_bytes(run)
+    limits = [int(device["vram_limit_bytes"]) for device in run.info.devices if device.get("vram_limit_bytes")]
+    if not limits or min(limits) == stands_for:
+        return memory(stands_for)
+    return f"on {format_size(min(limits))} (for {format_size(stands_for)})"
+
+
+def run_kind(run: Run) -> str:
+    """``the live run with gw 2``, ``the simulation with gw 3``, ``the check``."""
+    kind = {
+        "live": "the live run", "imported": "the imported capture", "simulated": "the simulation",
+        "counterexample": "the check", "check": "the check",
+    }[run.info.origin]  # fmt: skip
+    gpu_workers = run.info.conditions.get("gw")
+    return kind if gpu_workers is None or run.info.origin in CHECKED else f"{kind} with gw {gpu_workers}"
+
+
+def differences(of: Mapping[str, tuple[object, object]]) -> str:
+    """Conditions in which two runs differ: ``gw 3 against 2``."""
+    return listing(f"{name} {mine} against {theirs}" for name, (mine, theirs) in of.items())
