@@ -117,6 +117,8 @@ class Interpreter:
             self.ending.host_memory_exhausted = str(error)
             self.ending.end_ns = self.env.now
             return self.ending
+        for waiting in self.world.blocked():
+            self.tracer.never_went_on(waiting)
         self.ending.stuck = tuple(
             WaitFor(
                 waiting.actor.name, waiting.effect.kind_of_wait(self.world), waiting.effect.on,
@@ -223,7 +225,8 @@ class Interpreter:
         """An actor has handed on what it worked on; with an outcome, the partition is over."""
         if isinstance(item, Outcome):
             self.ending.outcomes.append(item)
-            self.tracer.call(actor, item.partition, item.ok)
+            if actor.in_call:
+                self.tracer.call(actor, item.partition, item.ok)
             self.world.forget_partition(item.partition.name)
             if self._host_memory:
                 self._host_memory.done(item.partition)

@@ -168,7 +168,13 @@ def simulate(
     machine = Machine(simpy.Environment(), hardware, workload.shape, seed)
     interpreter = Interpreter(machine, HostMemory(hardware.host.memory_bytes, workload.shape), everything=record)
     sizes = partition_sizes(workload.shape, hardware.device.model)
-    ending = interpreter.run(engine_programs(policy, config, sizes))
+    try:
+        ending = interpreter.run(engine_programs(policy, config, sizes))
+        countable = ending.end_ns < 2**63
+    except OverflowError:
+        countable = False
+    if not countable:
+        raise BadInput(f"hardware profile {hardware.name}: its rates make the batch last longer than 292 years")
     outcome, explanation = _judge(ending)
     conditions = {
         "policy": policy.name, **policy.options, "c": proofs, "j": in_flight, "pw": synthesis_workers,

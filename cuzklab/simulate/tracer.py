@@ -7,7 +7,7 @@ seen. With `everything` off only what the figures of a run need is kept: spans, 
 from collections.abc import Callable
 from typing import Any
 
-from cuzklab.policies.effects import Compute, Launch, OutOfDeviceMemory, Upload
+from cuzklab.policies.effects import Acquire, Alloc, Compute, Free, Launch, OutOfDeviceMemory, Upload
 from cuzklab.policies.model import Buffer, Gpu, Lock, Partition, Queue
 from cuzklab.simulate.actor import Actor
 from cuzklab.simulate.world import Waiting, World
@@ -59,6 +59,18 @@ class Tracer:
                 )
             )  # fmt: skip
 
+    def never_went_on(self, waiting: Waiting) -> None:
+        """An actor waits when nothing more can happen: its wait lasts to the end, and a lock was asked for in vain."""
+        self.waited(waiting)
+        if self._everything and isinstance(waiting.effect, Acquire):
+            actor = waiting.actor
+            self.recorder.add(
+                LockUse(
+                    waiting.effect.lock.name, waiting.since_ns, None, None, actor.name, actor.worker,
+                    actor.partition_name, waiting.holder,
+                )
+            )  # fmt: skip
+
     def span(self, actor: Actor, start_ns: int, name: str, category: str, device: int = -1) -> None:
         parent = PROVED if actor.in_call else ""
         self.recorder.add(
@@ -77,8 +89,12 @@ class Tracer:
                 self.span(actor, start_ns, effect.label, "gpu", effect.gpu.index)
             case Upload():
                 self.span(actor, start_ns, "upload", "transfer", effect.stream.gpu.index)
+            case Alloc():
+                self.span(actor, start_ns, f"alloc {effect.name}", "memory", effect.gpu.index)
+            case Free():
+                self.span(actor, start_ns, f"free {effect.buffer.name}", "memory", effect.buffer.gpu.index)
             case _:
-                self.span(actor, start_ns, _snake_case(type(effect).__name__), "memory", actor.device)
+                self.span(actor, start_ns, _words(type(effect).__name__), "memory", actor.device)
 
     def kernel(self, actor: Actor, effect: Launch, start_ns: int, launch_ns: int) -> None:
         self.recorder.add(
@@ -172,5 +188,6 @@ def _without(some: tuple[Buffer, ...], others: tuple[Buffer, ...]) -> list[Buffe
     return [buffer for buffer in some if buffer not in others]
 
 
-def _snake_case(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+def _words(name: str) -> str:
+    """``TrimPool`` as ``trim pool``."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).lstrip()

@@ -59,13 +59,13 @@ def test_one_actor_takes_the_sum_of_its_effects(toy):
     assert toy.spans() == [
         ("worker", "synthesis", 0, 1),
         ("worker", "pin", 1, 2),
-        ("worker", "alloc", 2, 2.25),
-        ("worker", "alloc", 2.25, 2.25),
+        ("worker", "alloc d_a", 2, 2.25),
+        ("worker", "alloc d_bc", 2.25, 2.25),
         ("worker", "ntt_h", 2.25, 3.25),
-        ("worker", "free", 3.25, 3.25),
-        ("worker", "free", 3.25, 3.75),
-        ("worker", "trim_pool", 3.75, 3.875),
-        ("worker", "device_sync", 3.875, 3.9375),
+        ("worker", "free d_bc", 3.25, 3.25),
+        ("worker", "free d_a", 3.25, 3.75),
+        ("worker", "trim pool", 3.75, 3.875),
+        ("worker", "device sync", 3.875, 3.9375),
         ("worker", "unpin", 3.9375, 4.4375),
         ("worker", "epilogue", 4.4375, 4.9375),
     ]
@@ -212,7 +212,7 @@ def test_device_wide_calls_wait_until_the_device_is_idle(toy):
 
     toy.run(a=kernels, b=sync, c=alloc)
     assert toy.spans() == [
-        ("a", "ntt_h", 0, 1), ("b", "device_sync", 1, 1.0625), ("c", "alloc", 1, 1.25),
+        ("a", "ntt_h", 0, 1), ("b", "device sync", 1, 1.0625), ("c", "alloc x", 1, 1.25),
     ]  # fmt: skip
     assert [wait[:3] for wait in toy.waits()] == [("b", "device_sync", "gpu0"), ("c", "device_sync", "gpu0 x 10 B")]
 
@@ -437,3 +437,19 @@ def test_a_deadlock_names_who_waits_for_what_and_whom(toy):
         "a waits for lock compute (held by b)",
         "b waits for lock mem (held by a)",
     ]
+    assert [(row.lock, row.worker, row.requested / S, row.acquired, row.released) for row in toy.rows["locks"]] == [
+        ("mem", "a", 0, 0, None), ("compute", "b", 0, 0, None), ("compute", "a", 1, None, None),
+        ("mem", "b", 1, None, None),
+    ]  # fmt: skip
+
+
+def test_a_wait_that_never_ends_is_recorded_to_the_end_of_the_run(toy):
+    def worker():
+        yield Wait(Semaphore("never"))
+
+    def other():
+        yield Compute("synthesis", toy.partition())
+
+    ending = toy.run(a=worker, b=other)
+    assert [str(stuck) for stuck in ending.stuck] == ["a waits for barrier never"]
+    assert toy.waits() == [("a", "barrier", "never", "", 0, 1)]

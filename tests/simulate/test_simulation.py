@@ -278,6 +278,23 @@ def test_a_profile_without_rates_is_refused():
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("rate", [1e-3, 1e-300])
+def test_a_profile_of_a_machine_that_never_ends_is_refused(rate):
+    hardware = load_hardware(HARDWARE)
+    slow = replace(hardware, rates=replace(hardware.rates, values={**hardware.rates.values, "prep_msm": rate}))
+    with pytest.raises(BadInput, match="longer than 292 years"):
+        simulate("phase9", slow, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1)
+
+
+def test_a_stored_deadlock_keeps_the_locks_that_were_never_released(tmp_path):
+    stored = run("phase10_nested", 16, 3, on_full="wait").to_run(tmp_path / "run")
+    uses = stored.table("locks")
+    held, wanted = uses[uses["released"].isna() & uses["acquired"].notna()], uses[uses["acquired"].isna()]
+    assert sorted(held["lock"]) == ["gpu0.compute", "gpu0.mem"]
+    assert list(wanted["lock"]) == ["gpu0.mem", "gpu0.mem"]
+    assert stored.info.outcome == "deadlock"
+
+
 def test_host_memory_counts_a_partition_once():
     memory = HostMemory(200 * GiB, POREP_32G)
     partition = Partition(0, 0, None)
