@@ -7,7 +7,7 @@ stored one is not repeated, so an interrupted experiment goes on where it stoppe
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
