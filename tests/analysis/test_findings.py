@@ -203,7 +203,7 @@ def test_gain_names_what_differs_and_prefers_the_same_device(tmp_path):
     assert found.runs == (candidate.name, large.name)
     assert found.claim.endswith("They differ in gw 3 against 2.")
     (found,) = found_by("gain_over_baseline", candidate, small)
-    assert "phase9 takes 0.17 s/proof, phase9 on 16.0 GiB" in found.claim
+    assert "where phase9 on 16.0 GiB takes 172 ms/proof: it" in found.claim
 
 
 def test_unlike_conditions_and_unlike_kinds_are_refused(tmp_path):
