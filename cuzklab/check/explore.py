@@ -174,8 +174,8 @@ def _causes(model: Model, futures: Futures, seen: Survey) -> list[_Found]:
         item = found.setdefault(cause, _Found(cause))
         item.states.append((state, slot))
         item.add_place([(slot, "", node)])
-    for state in seen.blocked.values():
-        for core in cores(model, futures, state, model.living(state)):
+    for state in seen.blocked:
+        for core in cores(model, futures, state, waits_for_ever(model, futures, state)):
             cause = _core_cause(model, state, core)
             item = found.setdefault(cause, _Found(cause))
             item.states.append((state, None))
@@ -231,7 +231,9 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
     if fault is not None:
         actor = steps[-1].actor
         message = fault_message(actor, fault.fault, fault.effect, fault.where, model.view(state))
-        return Finding(cause.kind, message, tuple(steps), str(fault.effect), fault.where, (actor,), (), shortest)
+        return Finding(
+            cause.kind, message, tuple(steps), str(fault.effect), fault.where, (actor,), (), cause.sites, shortest
+        )
     core = _core_at(model, futures, state, cause)
     if core is not None:
         waiting = {slot: waiting_of(model, futures, state, slot) for slot in blocked_slots(model, state)}
@@ -239,9 +241,11 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
         concerned = tuple(waiting[slot] for slot in core.slots)
         return Finding(
             cause.kind, deadlock_message(cause.kind, concerned), tuple(steps), concerned[0].effect, concerned[0].where,
-            tuple(wait.actor for wait in concerned), tuple(waiting[slot] for slot in order), shortest,
+            tuple(wait.actor for wait in concerned), tuple(waiting[slot] for slot in order), cause.sites,
+            shortest,
         )  # fmt: skip
     thing, name, owner = next(leak for leak in leaks(model, state) if _leak_cause(leak) == cause)
     return Finding(
-        "leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), shortest
-    )
+        "leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), cause.sites,
+        shortest,
+    )  # fmt: skip

@@ -42,6 +42,9 @@ class Finding:
         Those concerned.
     wait_for : tuple of Waiting
         Of a deadlock: the blocked actors at its end, those concerned first.
+    sites : tuple of str
+        The effects at fault with their places, without the names of who was there: findings that differ in none of
+        these and in the kind are the same.
     shortest : bool
         No schedule with fewer steps shows the same defect at the same place.
     """
@@ -53,6 +56,7 @@ class Finding:
     where: str = ""
     actors: tuple[str, ...] = ()
     wait_for: tuple[Waiting, ...] = ()
+    sites: tuple[str, ...] = ()
     shortest: bool = False
 
     def to_json(self) -> dict[str, Any]:

@@ -66,9 +66,9 @@ class Survey:
     parents : dict
         For each state seen the state and the actor's slot through which it was first reached.
     faults : dict
-        For each faulting move (by the node at which it happens) one state and slot.
-    blocked : dict
-        For each combination of nodes at which nobody can move though somebody has not ended, one state.
+        For each faulting move, with its actor's slot and node, one state.
+    blocked : list
+        States in which everybody who has not ended is blocked, or fails at the next move.
     ended : list
         States in which every program has ended.
     stopped : str
@@ -79,7 +79,7 @@ class Survey:
 
     parents: dict[State, tuple[State, int] | None] = field(default_factory=dict)
     faults: dict[tuple[int, int, Move], State] = field(default_factory=dict)
-    blocked: dict[tuple[int, ...], State] = field(default_factory=dict)
+    blocked: list[State] = field(default_factory=list)
     ended: list[State] = field(default_factory=list)
     stopped: str = ""
     reduction: PartialOrder | None = None
@@ -140,9 +140,8 @@ def _explore(model: Model, budget: Budget, reduction: PartialOrder | None, found
         if len(parents) % _TICK == 0:
             budget.check(len(parents))
         moves = _moves(model, state, reduction)
-        if not moves:
+        if all(move.fault is not None for _, move in moves):
             _note_end(model, state, found)
-            continue
         above.add(state)
         stack.append((state, None))
         for slot, move in moves:
@@ -172,6 +171,6 @@ def _moves(model: Model, state: State, reduction: PartialOrder | None) -> list[t
 
 def _note_end(model: Model, state: State, found: Survey) -> None:
     if any(state[slot] > ENDED for slot in model.actor_slots):
-        found.blocked.setdefault(tuple([state[slot] for slot in model.actor_slots]), state)
+        found.blocked.append(state)
     else:
         found.ended.append(state)
