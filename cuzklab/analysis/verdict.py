@@ -5,7 +5,7 @@ The rules look at a finding's aspect, role, subject and limit, never at the name
 1. Something shows that the candidate cannot run on the device in question: **revert** if the baseline is known to work
    there, else **tune**.
 2. It runs there, and some comparisons show a gain above the noise and none a loss: **keep**; **tune** if findings on
-   the mechanism speak against it.
+   its own mechanism speak against it.
 3. Some show a loss and none a gain: **revert**. Some show each: **tune**.
 4. All are below the noise: **revert** if findings speak against it (a more complicated design for nothing), else
    **tune**.
@@ -37,8 +37,9 @@ def verdict(case: Case, findings: Sequence[Finding]) -> Verdict:
     if infeasible:
         return _infeasible(case, findings, infeasible, against, elsewhere)
     if gains and not losses:
-        if against:
-            return _say("tune", f"Tune {case.candidate} {where}", [*gains, *against], case)
+        hazards = [found for found in against if found.subject == case.candidate]
+        if hazards:
+            return _say("tune", f"Tune {case.candidate} {where}", [*gains, *hazards], case, hazards[0].would_change)
         return _say("keep", f"Keep {case.candidate} {where}", [*gains, *_pick(here, "feasibility", "supports")], case)
     if losses and not gains:
         return _say("revert", f"Revert {case.candidate} {where}", [*losses, *against], case)

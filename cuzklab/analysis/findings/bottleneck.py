@@ -13,17 +13,17 @@ from cuzklab.units import format_seconds
 
 _SATURATED = 0.9  # a device this busy between its first and last kernel is the limit itself
 
-# Whose slowness a cause of idling is.
+# For each cause of idling: how it is listed, and whose slowness it is.
 _SIDE = {
-    "transfer": "copies to the device",
-    "device_sync": "device-wide synchronisation",
-    "memory": "device memory",
-    "barrier": "CPU preparation (prep_msm) that sums on the device wait for",
-    "event": "copies that kernels wait for",
-    "lock": "locks held over work on the host",
-    "host": "work on the host inside the calls",
-    "queue": "synthesis on the CPU, which does not deliver partitions fast enough",
-    occupancy.UNATTRIBUTED: "something that the trace does not tell",
+    "transfer": ("on copies", "copies to the device"),
+    "device_sync": ("on device-wide waits", "device-wide synchronisation"),
+    "memory": ("on waits for memory", "device memory"),
+    "barrier": ("at the barrier", "CPU preparation (prep_msm) that the sums on the device wait for"),
+    "event": ("on stream events", "copies that kernels wait for"),
+    "lock": ("on lock waits", "locks held over work on the host"),
+    "host": ("on host work inside calls", "work on the host inside the calls"),
+    "queue": ("with nothing queued", "synthesis on the CPU, which does not deliver partitions fast enough"),
+    occupancy.UNATTRIBUTED: ("for no reason that the trace tells", "something that the trace does not tell"),
 }
 
 
@@ -67,10 +67,10 @@ def _explained(case: Case, run: Run, device: dict[str, object]) -> Finding:
     else:
         listed = sorted(between.items(), key=lambda item: -item[1])[:3]
         shares = ", ".join(
-            f"{percent(time / inner)} {cause} ({format_seconds(time * 1e-9)})" for cause, time in listed if time
+            f"{percent(time / inner)} {_SIDE[cause][0]} ({format_seconds(time * 1e-9)})" for cause, time in listed
         )
-        claim = f"{head}; the device idles for {shares}. The largest part is owed to {_SIDE[worst]}."
-        gist = f"leaves the device idle mostly for {_SIDE[worst]}"
+        claim = f"{head}; the device idles {shares}. The largest part is owed to {_SIDE[worst][1]}."
+        gist = f"leaves the device idle mostly for {_SIDE[worst][1]}"
     return Finding(
         id="bottleneck",
         claim=claim,
