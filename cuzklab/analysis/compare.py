@@ -20,6 +20,9 @@ JUDGED_BY = ("batch_average", "steady_interval", "prove_time", "wall")
 # belong to a design; they are named beside the figures where they differ.
 MUST_MATCH = ("workload", "hardware", "backend", "c", "partitions")
 
+# What a design is, and how large its device: told in other words.
+_OF_THE_DESIGN = {"policy", "options", "vram_bytes", "vram_equivalent_bytes", "margin_bytes"}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -131,9 +134,9 @@ def bootstrap_ratio(
 
 
 def differing(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:
-    """Conditions in which two runs differ: name → (candidate's, baseline's). Policy options are not among them."""
+    """Conditions in which two runs differ: name → (candidate's, baseline's); policies and limits are not among them."""
     mine, theirs = candidate.info.conditions, baseline.info.conditions
-    names = sorted((set(mine) | set(theirs)) - {"policy", "options", "vram_equivalent_bytes"})
+    names = sorted((set(mine) | set(theirs)) - _OF_THE_DESIGN)
     return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
 
 

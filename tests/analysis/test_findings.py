@@ -72,11 +72,11 @@ def test_infeasible_by_counterexample_and_reproduced(tmp_path):
     (found,) = found_by("design_infeasible_here", *runs)
     assert (found.role, found.certainty, found.vram_bytes) == ("against", "proved", 16 * GiB)
     assert found.claim == (
-        "phase10_ordered runs out of device memory on 16.0 GiB, on a schedule of 11 steps: w1's request for d_bc"
-        " (8.00 GiB) under gpu0.compute failed in step 15: w0 held d_bc and d_a (12.0 GiB), w1 d_a (4.00 GiB);"
+        "phase10_ordered runs out of device memory on 16.0 GiB; the shortest schedule to it has 14 steps: w1's request"
+        " for d_bc (8.00 GiB) under gpu0.compute failed in step 14: w0 held d_bc and d_a (12.0 GiB), w1 d_a (4.00 GiB);"
         " 16.0 GiB of 16.0 GiB were in use. The live run with gw 2 on 16.0 GiB ended the same way."
     )
-    assert [figure.value for figure in found.figures] == [11, 8 * GiB, 16 * GiB, 8 * GiB]
+    assert [figure.value for figure in found.figures] == [14, 8 * GiB, 16 * GiB, 8 * GiB]
 
 
 def test_the_shortest_counterexample_is_told_and_others_at_the_limit(tmp_path):
@@ -84,7 +84,7 @@ def test_the_shortest_counterexample_is_told_and_others_at_the_limit(tmp_path):
     short = with_info(short, conditions={**short.info.conditions, "steps": 9})
     completed = with_info(phase10_out_of_memory(tmp_path), outcome="ok")
     (found,) = found_by("design_infeasible_here", long, short, completed)
-    assert "a schedule of 9 steps" in found.claim
+    assert "the shortest schedule to it has 9 steps" in found.claim
     assert found.claim.endswith("The live run with gw 2 on 16.0 GiB did not meet that schedule.")
 
 
@@ -93,13 +93,13 @@ def test_a_deadlock_names_who_waits_for_what(tmp_path):
         tmp_path, CANDIDATE,
         Span(0, 1, "Acquire gpu0.mem", "call", worker="gpu0.w0"), Span(1, 2, "Acquire gpu0.compute", "call",
                                                                      worker="gpu0.w1"),
-        WaitInterval(2, 4, "memory", "12 GiB", "gpu0.w1", "gpu0.w0"),
+        WaitInterval(2, 4, "memory", "gpu0 d_bc 8589934592 B", "gpu0.w0, gpu0.w1", "gpu0.w0"),
         WaitInterval(3, 4, "lock", "gpu0.mem", "gpu0.w0", "gpu0.w1"),
         WaitInterval(0, 1, "lock", "gpu0.mem", "gpu0.w0", "gpu0.w1"),
         origin="counterexample", outcome="deadlock",
     )  # fmt: skip
     (found,) = found_by("design_infeasible_here", run)
-    assert "w0 waits for 12 GiB, held by w1 and w1 waits for gpu0.mem, held by w0." in found.claim
+    assert "w0 waits for gpu0 d_bc 8.00 GiB (held by w1) and w1 waits for gpu0.mem (held by w0)." in found.claim
     assert [row["effect"] for row in found.evidence] == ["Acquire gpu0.mem", "Acquire gpu0.compute"]
 
 
@@ -131,7 +131,11 @@ def test_out_of_memory_without_its_table_says_so(tmp_path):
 def test_baseline_safe_only_if_the_check_was_complete(tmp_path):
     (safe,) = found_by("baseline_safe", safe_check(tmp_path))
     assert (safe.certainty, safe.aspect) == ("proved", "feasibility")
-    assert "phase9 with 2 workers × 2 partitions on 16.0 GiB is safe" in safe.claim
+    assert "phase9 on 16.0 GiB is safe with 2 workers × 2 partitions (1,234 states): on no" in safe.claim
+    three = safe_check(tmp_path)
+    three = with_info(three, conditions={**three.info.conditions, "workers": 3, "states": 5})
+    (both,) = found_by("baseline_safe", safe_check(tmp_path), three)
+    assert both.gist == "is proved safe with 2 workers × 2 partitions and 3 workers × 2 partitions"
     (partial,) = found_by("baseline_safe", safe_check(tmp_path, complete=False))
     assert (partial.certainty, partial.aspect) == ("measured", "coverage")
     assert found_by("baseline_safe", safe_check(tmp_path, CANDIDATE)) == []
@@ -199,7 +203,7 @@ def test_gain_names_what_differs_and_prefers_the_same_device(tmp_path):
     assert found.runs == (candidate.name, large.name)
     assert found.claim.endswith("They differ in gw 3 against 2.")
     (found,) = found_by("gain_over_baseline", candidate, small)
-    assert "phase9 takes 0.17 s/proof, phase9 on 16.0 GiB" in found.claim
+    assert "where phase9 on 16.0 GiB takes 172 ms/proof: it" in found.claim
 
 
 def test_unlike_conditions_and_unlike_kinds_are_refused(tmp_path):
@@ -279,7 +283,7 @@ def test_feasible_on_the_larger_device_with_what_it_gains(tmp_path):
     (found,) = found_by("feasible_at", *runs, vram_bytes=16 * GiB)
     assert (found.role, found.certainty, found.vram_bytes) == ("context", "proved", 40 * GiB)
     assert found.claim == (
-        "phase10_ordered works on 40.0 GiB: the live run with gw 2 completed, at most 25.0 GiB of 40.0 GiB in use and"
+        "phase10_ordered works on 40.0 GiB: the live run with gw 2 completed (at most 25.0 GiB of 40.0 GiB in use) and"
         " every interleaving of 2 workers is safe; there it saves 4.7 % in the live run with gw 2."
     )
     (here,) = found_by("feasible_at", *runs)

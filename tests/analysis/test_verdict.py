@@ -30,7 +30,7 @@ def test_phase_10_on_16_gib_is_reverted_with_its_reasons(tmp_path):
         "overlap_already_achieved", "feasible_at",
     )  # fmt: skip
     assert decided.sentence.startswith(
-        "Revert phase10_ordered on 16.0 GiB: it runs out of device memory on a schedule of 11 steps"
+        "Revert phase10_ordered on 16.0 GiB: it runs out of device memory within 14 steps (proved"
     )
     assert "phase9 already hides 95 % of b_g2_msm" in decided.sentence
     assert decided.would_change.startswith("a device with more memory: it works on 40.0 GiB, where it gains nothing")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cuzklab.analysis.case import CHECKED, RECORDED, Case, metric, same_limit
 from cuzklab.analysis.findings.gain_over_baseline import gain_over_baseline
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import listing, memory, run_kind
+from cuzklab.analysis.phrases import listing, memory, merged, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_size
@@ -44,10 +44,10 @@ def _feasible(case: Case, limit_bytes: int, runs: list[Run]) -> Finding:
             parts.append(f"every interleaving of {covered.get('workers', covered.get('gw', '?'))} workers is safe")
             continue
         peak, limit = metric(run, "peak_vram"), min(int(one["vram_limit_bytes"]) for one in run.info.devices)
-        taken = f", at most {format_size(peak.value)} of {format_size(limit)} in use" if peak else ""
+        taken = f" (at most {format_size(peak.value)} of {format_size(limit)} in use)" if peak else ""
         parts.append(f"{run_kind(run)} completed{taken}")
     gains = [found for found in gain_over_baseline(case) if same_limit(found.vram_bytes, limit_bytes)]
-    told = [found.gist for found in gains if found.aspect == "performance"]
+    told = merged(found.gist for found in gains if found.aspect == "performance")
     here = case.is_here(limit_bytes)
     return Finding(
         id="feasible_at",

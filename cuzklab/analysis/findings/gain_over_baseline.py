@@ -61,10 +61,10 @@ def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
     judged = found[0]
     turned = differing(run, other)
     limit_bytes, other_limit_bytes = case.limit_bytes(run), case.limit_bytes(other)
-    on_other = "" if other_limit_bytes == limit_bytes else f", {case.baseline} {memory(other_limit_bytes)}"
+    on_other = "" if other_limit_bytes == limit_bytes else f" {memory(other_limit_bytes)}"
     claim = (
         f"{case.candidate} {memory(limit_bytes)} takes {_value(judged.candidate)} ({judged.candidate.kind}) in"
-        f" {run_kind(run)} where {case.baseline} takes {_value(judged.baseline)}{on_other}: it {_change(judged)}"
+        f" {run_kind(run)} where {case.baseline}{on_other} takes {_value(judged.baseline)}: it {_change(judged)}"
         f"{_noise(judged)}."
     )
     if turned:
