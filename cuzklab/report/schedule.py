@@ -89,9 +89,10 @@ def table(run: Run) -> str:
         rows.append(f'<tr{kind}><td class="number">{step.number}</td>{cells}<td>{held}</td><td>{bar}</td></tr>')
     left_out = f" The first {len(found) - MOST_STEPS} steps are left out." if len(found) > MOST_STEPS else ""
     limit_text = f" The mark is the limit, {format_size(limit)}." if limit else ""
+    words = f"The shortest schedule, {len(found)} steps; an actor a column.{limit_text}{left_out}"
     return (
         '<div class="cz-table cz-schedule"><table>'
-        f"<caption>The shortest schedule, {len(found)} steps; an actor a column.{limit_text}{left_out}</caption>"
+        f"<caption><span>{words}</span></caption>"
         f'<thead><tr><th scope="col" class="number">step</th>{head}<th scope="col">locks held</th>'
         f'<th scope="col">device memory after it</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
@@ -159,8 +160,8 @@ def wait_graph(run: Run) -> go.Figure | Absent:
         figure.add_annotation(
             x=x1 + aside_x - (x1 - x0) / length * 0.2, y=y1 + aside_y - (y1 - y0) / length * 0.2,
             ax=x0 + aside_x + (x1 - x0) / length * 0.2, ay=y0 + aside_y + (y1 - y0) / length * 0.2,
-            axref="x", ayref="y", xref="x", yref="y", text="", showarrow=True, arrowhead=2, arrowsize=1.3, arrowwidth=1.6,
-            arrowcolor=theme.FAILED,
+            axref="x", ayref="y", xref="x", yref="y", text="", showarrow=True, arrowhead=2, arrowsize=1.3,
+            arrowwidth=1.6, arrowcolor=theme.FAILED,
         )  # fmt: skip
         figure.add_annotation(
             x=(x0 + x1) / 2 + 2.2 * aside_x, y=(y0 + y1) / 2 + 2.2 * aside_y, showarrow=False,

@@ -26,7 +26,8 @@ _OUTCOME_WORDS = {
     "fault": "fault",
 }  # fmt: skip
 _CONDITION_WORDS = {
-    "c": "proofs", "j": "proofs in flight", "pw": "synthesis workers", "gw": "GPU workers", "gt": "threads of the G2 MSM",
+    "c": "proofs", "j": "proofs in flight", "pw": "synthesis workers", "gw": "GPU workers",
+    "gt": "threads of the G2 MSM",
 }  # fmt: skip
 
 
@@ -284,9 +285,9 @@ def overlaps(run: Run) -> None:
     hidden = overlap.hidden(run)
     for row in hidden[hidden["stage"] == "b_g2_msm"].itertuples():
         display.text(
-            f"In {label(run)}, {row.behind_others_fraction:.1%} of the time of b_g2_msm lies behind "
-            f"another worker's kernels and {row.hidden_fraction:.1%} behind kernels of any worker; {row.exposed_fraction:.1%} "
-            "is exposed."
+            f"In {label(run)}, {_percent(row.hidden_fraction)} of the time of b_g2_msm is hidden behind kernels, "
+            f"{_percent(row.behind_others_fraction)} behind those of another worker; "
+            f"{_percent(row.exposed_fraction)} is exposed."
         )
     display.figure(figures.what_is_hidden(run))
     display.table(hidden, fold="Table: hidden CPU work")
@@ -302,23 +303,21 @@ def metrics(runs: Sequence[Run]) -> None:
     if not runs:
         display.markup('<p class="cz-absent">No such run was made.</p>')
         return
-    names = labels(runs)
-    rows: list[dict[str, Any]] = [
-        {
-            "kind": "outcome",
-            **{name: _OUTCOME_WORDS[run.info.outcome] for name, run in zip(names, runs, strict=True)},
-            "what it is": "how the run ended",
-        }
+    kinds = list(dict.fromkeys(one.kind for run in runs for one in metrics_of(run)))
+    rows = [
+        {"run": name, "ended": _OUTCOME_WORDS[run.info.outcome]}
+        | {_column(kind): found.value if (found := metric(run, kind)) else None for kind in kinds}
+        for name, run in zip(labels(runs), runs, strict=True)
     ]
-    for kind in dict.fromkeys(one.kind for run in runs for one in metrics_of(run)):
-        row = {"kind": kind.replace("_", " ")}
-        for name, run in zip(names, runs, strict=True):
-            found = metric(run, kind)
-            row[name] = large(found) if found else None
-        row["what it is"] = METRIC_KINDS[kind][1]
-        rows.append(row)
-    caption = "Only figures of one row can be compared: each row is a kind of its own."
-    display.table(pd.DataFrame(rows), caption, right=names)
+    headings = {_column(kind): kind.replace("_", " ") for kind in kinds}
+    display.table(pd.DataFrame(rows), "Compare within a column only: each is a kind of its own.", headings=headings)
+    meanings = pd.DataFrame([{"kind": kind.replace("_", " "), "what it is": METRIC_KINDS[kind][1]} for kind in kinds])
+    display.table(meanings, fold="What each kind measures")
+
+
+def _column(kind: str) -> str:
+    """A kind of metric as the name of a column of a table, which ends in its unit."""
+    return f"{kind}_{ {'s/proof': 's', 's': 's', 'B': 'bytes', '1': 'share'}[METRIC_KINDS[kind][0]] }"
 
 
 def published(rows: Sequence[Any], runs: Sequence[Run]) -> None:
@@ -332,10 +331,8 @@ def published(rows: Sequence[Any], runs: Sequence[Run]) -> None:
     runs : sequence of Run
     """
     policies = {run.info.policy for run in runs}
-    table = []
-    for row in rows:
-        if row.policy not in policies:
-            continue
+    table: list[dict[str, Any]] = []
+    for row in (row for row in rows if row.policy in policies):
         same = next((run for run in runs if run.info.policy == row.policy and _same(row.conditions, run)), None)
         ours = metric(same, row.metric.kind) if same and row.metric else None
         table.append(
@@ -351,12 +348,14 @@ def published(rows: Sequence[Any], runs: Sequence[Run]) -> None:
                 "difference_share": ours.ratio(row.metric) - 1 if ours else None,
             }
         )
+    words = "c: proofs, j: in flight, pw: synthesis workers, gw: GPU workers. Published by the engine's authors."
+    met = [row for row in table if row["simulated here"]]
+    right = ("published", "simulated here")
     display.table(
-        pd.DataFrame(table),
-        "Published results; beside them the simulation under the same conditions, where this report has one. c: proofs, "
-        "j: in flight, pw: synthesis workers, gw: GPU workers.",
-        right=("published", "simulated here"),
+        pd.DataFrame(met), f"Published results and the simulation under the same conditions. {words}", right=right
     )
+    every = pd.DataFrame(table)
+    display.table(every, words, right=right, fold=f"Table: all {len(every)} published results of these designs")
 
 
 def _same(conditions: Mapping[str, object], run: Run) -> bool:
@@ -389,13 +388,14 @@ def provenance(post: PostMortem, parameters: Mapping[str, object], commands: Seq
     if first is None:
         return
     machine, versions = first.info.machine, first.info.versions
+    created = [run.info.created for run in post.case.runs]
     pairs = {
         "machine": ", ".join(
             f"{format_size(value) if name.endswith('_bytes') else value} {name.removesuffix('_bytes')}"
             if isinstance(value, int) else str(value)
             for name, value in machine.items()
         ),
-        "made": f"{min(run.info.created for run in post.case.runs)} to {max(run.info.created for run in post.case.runs)}",
+        "made": f"{min(created)} to {max(created)}",
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "parameters": ", ".join(f"{name}={value}" for name, value in parameters.items()),
     }  # fmt: skip
@@ -415,9 +415,16 @@ def provenance(post: PostMortem, parameters: Mapping[str, object], commands: Seq
 
 
 def _missing(run: Run) -> str:
-    return ", ".join(
-        f"{table} {entry['state']}" for table, entry in run.availability.items() if entry["state"] in ("not captured", "lost")
-    ) or "nothing"  # fmt: skip
+    lacking = [
+        f"{table} {entry['state']}"
+        for table, entry in run.availability.items()
+        if entry["state"] in ("not captured", "lost")
+    ]
+    return ", ".join(lacking) or "nothing"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.3g} %"
 
 
 def _start(run: Run) -> int:

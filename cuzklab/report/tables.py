@@ -89,7 +89,7 @@ def table(
         caption = f"{caption} The first {rows} of {len(frame):,} rows.".strip()
     return (
         '<div class="cz-table"><table>'
-        + (f"<caption>{escape(caption)}</caption>" if caption else "")
+        + (f"<caption><span>{escape(caption)}</span></caption>" if caption else "")
         + f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
 

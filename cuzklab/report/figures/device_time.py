@@ -6,27 +6,23 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis import occupancy
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent
+from cuzklab.report.figures.axes import Absent, shares_text, stacked_bar, titled
 from cuzklab.report.naming import labels
 from cuzklab.trace import Run
 
-_COLOURS = {
-    "transfer": theme.STAGE_COLOURS["upload"],
-    "barrier": theme.STAGE_COLOURS["prep_msm"],
-    "host": theme.STAGE_COLOURS["b_g2_msm"],
-    "queue": theme.STAGE_COLOURS["synthesis"],
-    "ramp": "#C9D1D9",
-    "drain": "#DDE3E8",
-    "lock": "#A0485F",
-    "memory": "#7A2E8E",
-    "device_sync": "#C46BAE",
-    "event": "#5E7F8C",
+# cause of idling -> its name here, its colour: that of the stage which is waited for, where there is one
+_CAUSES = {
+    "ramp": ("before the first kernel", "#C9D1D9"),
+    "drain": ("after the last kernel", "#DDE3E8"),
+    "transfer": ("copying", theme.STAGE_COLOURS["upload"]),
+    "device_sync": ("device-wide wait", "#C46BAE"),
+    "memory": ("waiting for memory", "#7A2E8E"),
+    "barrier": ("waiting for prep_msm", theme.STAGE_COLOURS["prep_msm"]),
+    "event": ("waiting for an event", "#5E7F8C"),
+    "lock": ("lock held, no kernel", "#A0485F"),
+    "host": ("CPU work of a call", theme.STAGE_COLOURS["b_g2_msm"]),
+    "queue": ("nothing queued", theme.STAGE_COLOURS["synthesis"]),
 }
-_NAMES = {
-    "transfer": "copying", "barrier": "waiting for prep_msm", "host": "CPU work of a call", "queue": "nothing queued",
-    "ramp": "before the first kernel", "drain": "after the last kernel", "lock": "lock held, no kernel",
-    "memory": "waiting for memory", "device_sync": "device-wide wait", "event": "waiting for an event",
-}  # fmt: skip
 
 
 def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
@@ -38,35 +34,27 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
     names = [theme.plain(name) for name in labels([run for run, _, _ in drawn])]
     figure = go.Figure()
     busy = [used["kernel_occupancy"].mean() * 100 for _, used, _ in drawn]
-    figure.add_trace(_bar(names, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))
-    causes = [cause for cause in occupancy.CAUSES if any((idle["cause"] == cause).any() for _, _, idle in drawn)]
-    for cause in [*causes, occupancy.UNATTRIBUTED]:
+    figure.add_trace(_part(names, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))
+    for cause in [*occupancy.CAUSES, occupancy.UNATTRIBUTED]:
         shares = [idle.loc[idle["cause"] == cause, "share"].sum() / len(used) * 100 for _, used, idle in drawn]
         if any(shares):
-            name = _NAMES.get(cause, cause.replace("_", " "))
-            figure.add_trace(_bar(names, shares, name, _COLOURS.get(cause, theme.WAIT), "/"))
+            name, colour = _CAUSES.get(cause, (cause.replace("_", " "), theme.WAIT))
+            figure.add_trace(_part(names, shares, name, colour, "/"))
     figure.update_layout(
-        theme.layout(
-            title={
-                "text": "Where the device's time goes",
-                "subtitle": {"text": "Share of each run's wall time. Hatched: the device idles, by cause; an idle moment has one cause."},
-            },
+        titled(
+            "Where the device's time goes",
+            "Share of each run's wall time. Hatched: no kernel runs, by cause; each idle moment has one cause.",
+            "Share of wall time in which kernels run, and causes of idle time, for each run.",
+            150 + 40 * len(drawn),
             barmode="stack",
-            height=150 + theme.TITLE_HEIGHT + 46 * len(drawn),
-            meta={"description": "Share of wall time in which kernels run, and causes of idle time, for each run."},
             xaxis={"title": theme.axis_title("share of wall time (%)"), "range": [0, 100]},
             yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
             legend={"traceorder": "normal"},
         )
-    )  # fmt: skip
+    )
     return figure
 
 
-def _bar(names: Sequence[str], shares: Sequence[float], name: str, colour: str, pattern: str) -> go.Bar:
-    return go.Bar(
-        y=list(names), x=list(shares), orientation="h", name=name,
-        marker={"color": colour, "line": {"width": 0},
-                "pattern": {"shape": pattern, "fgcolor": "rgba(255,255,255,0.45)", "size": 6, "solidity": 0.25}},
-        text=[f"{share:.0f} %" if share >= 4 else "" for share in shares], textposition="inside", insidetextanchor="middle", textangle=0,
-        hovertemplate=f"%{{y}}<br><b>{name}</b>: %{{x:.1f}} %<extra></extra>",
-    )  # fmt: skip
+def _part(names: list[str], shares: Sequence[float], name: str, colour: str, pattern: str) -> go.Bar:
+    hover = f"%{{y}}<br><b>{name}</b>: %{{x:.1f}} %<extra></extra>"
+    return stacked_bar(names, shares, name, colour, pattern, text=shares_text(shares), hovertemplate=hover)
