@@ -134,7 +134,7 @@ _FORK = st.tuples(st.just("fork"), st.lists(_STEP, max_size=2).map(tuple))
 _SCRIPT = st.lists(st.one_of(_STEP, _STEP, _STEP, _FORK), max_size=6).map(lambda steps: script(("read",), *steps))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.sampled_from(("a", "b")), _SCRIPT, min_size=1))
 def test_whatever_runs_lies_within_what_the_checker_allows(programs):
     outcomes, _ = allowed(programs)
@@ -145,7 +145,7 @@ def test_whatever_runs_lies_within_what_the_checker_allows(programs):
 _ALONE = st.lists(_STEP, max_size=10).map(lambda steps: script(*steps))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_ALONE)
 def test_a_program_alone_gets_the_same_results_everywhere(one):
     """Buffers, free bytes, flags, items, and the words of each failure."""
