@@ -145,10 +145,9 @@ class Board:
         self._look_for_deadlock()
 
     def unblock(self, actor: Waiter) -> None:
-        """Say that an actor goes on; the mutex is held. Unwinds it if the run is being stopped."""
+        """Say that an actor goes on; the mutex is held."""
         blocked, start, holders = self._blocked.pop(actor)
         self.record(actor, Waited(blocked.kind, blocked.on, start, self.clock(), holders))
-        self.check()
 
     def wait(self, actor: Waiter, blocked: Blocked) -> None:
         """Block an actor on a condition until it is ready, unless it is; the mutex is held.
@@ -165,6 +164,7 @@ class Board:
         while not (blocked.ready() or actor.pending_fault or self.verdict):
             blocked.condition.wait()
         self.unblock(actor)
+        self.check()
         raise_pending(actor)
 
     def deliver(self, actor: Waiter, fault: PolicyFault) -> None:
