@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from py_arkworks_bls12381 import G1Point, G2Point
 
+from cuzklab.backends.limbs import coordinates_to_limbs, limbs_to_coordinates
 from cuzklab.errors import BadInput
 from cuzklab.prover.files import read_zkey
-from cuzklab.prover.files.elements import coordinates, point_from_coordinates
 from cuzklab.prover.files.zkey import open_zkey
 from cuzklab.prover.keycheck import check_key, records_folder
 from tests.prover.special_points import cofactor_point_g1, cofactor_point_g2
@@ -51,7 +51,7 @@ def test_arkworks_agrees_on_every_point_of_a_key(chain):
     for array in open_zkey(chain).points.values():
         kind = G1Point if array.group == "g1" else G2Point
         for point in array.points:
-            kind.from_xy_bytes_le(b"".join(n.to_bytes(48, "little") for n in coordinates(point)))
+            kind.from_xy_bytes_le(b"".join(n.to_bytes(48, "little") for n in limbs_to_coordinates(point)))
 
 
 @pytest.mark.parametrize(("name", "section", "title", "index", "body", "width"), PLACES)
@@ -61,7 +61,7 @@ def test_bad_point_is_refused_with_its_place(chain, tmp_path, name, section, tit
     assert bytes(data[at : at + width]) == open_zkey(chain).points[name].points[index].tobytes()
     if fault == "subgroup":
         outside = cofactor_point_g1() if width == 96 else cofactor_point_g2()
-        data[at : at + width] = point_from_coordinates(outside).tobytes()
+        data[at : at + width] = coordinates_to_limbs(outside).tobytes()
     elif fault == "curve":
         data[at] ^= 1
     else:
@@ -129,7 +129,7 @@ def test_progress_reaches_the_end(chain):
 
 def test_threads_find_the_same_first_point(chain, tmp_path):
     data = bytearray(chain.read_bytes())
-    outside = point_from_coordinates(cofactor_point_g1()).tobytes()
+    outside = coordinates_to_limbs(cofactor_point_g1()).tobytes()
     for index in (200, 50):
         data[83064 + 96 * index : 83064 + 96 * (index + 1)] = outside
     (tmp_path / "k.zkey").write_bytes(data)
