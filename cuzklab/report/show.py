@@ -13,7 +13,7 @@ from cuzklab.analysis import Finding, locks, occupancy, overlap, stages, vram
 from cuzklab.analysis.case import CHECKED, metric, metrics_of
 from cuzklab.report import display, figures, schedule, tables
 from cuzklab.report.display import badge
-from cuzklab.report.naming import label, labels, sentence
+from cuzklab.report.naming import design, label, labels, sentence
 from cuzklab.report.postmortem import PostMortem, anchor, large, tiles
 from cuzklab.trace import Run
 from cuzklab.units import METRIC_KINDS, GiB, Metric, format_size
@@ -25,12 +25,31 @@ _OUTCOME_WORDS = {
     "ok": "complete", "device_oom": "out of device memory", "host_oom": "out of host memory", "deadlock": "deadlock",
     "fault": "fault",
 }  # fmt: skip
+_GROUPS = (
+    ("Checked, over every interleaving", CHECKED),
+    ("Run for real", ("live", "imported")),
+    ("Simulated", ("simulated",)),
+)
 _CONDITION_WORDS = {
     "c": "proofs", "j": "proofs in flight", "pw": "synthesis workers", "gw": "GPU workers",
-    "gt": "threads of the G2 MSM",
+    "gt": "threads of the G2 MSM", "workers": "GPU workers",
 }  # fmt: skip
 
 
+# Conditions that the report states elsewhere.
+_ELSEWHERE = {
+    "policy",
+    "options",
+    "on_full",
+    "states",
+    "seconds",
+    "complete",
+    "finding",
+    "steps",
+    "shortest",
+    "where",
+    "devices",
+}
 _PUBLISHED_CARD_BYTES = 16 * GiB
 
 
@@ -47,7 +66,9 @@ def summary(post: PostMortem) -> None:
         for tile in tiles(post)
     )
     head, _, reasons = post.verdict.sentence.partition(": ")
-    listed = "".join(f"<li>{tables.escape(clause.rstrip('.'))}</li>" for clause in reasons.split("; ") if clause)
+    clauses = [clause.removesuffix(".") for clause in reasons.split("; ") if clause]
+    clauses = [f"{post.case.candidate} {clause[3:]}" if clause.startswith("it ") else clause for clause in clauses]
+    listed = "".join(f"<li>{tables.escape(clause)}</li>" for clause in clauses)
     display.markup(
         f'<div class="cz-verdict {decision}"><p class="word">Verdict: {decision}</p>'
         f'<p class="sentence">{tables.escape(head)}</p>'
@@ -120,38 +141,46 @@ def program(name: str, intent: str, source: str) -> None:
 
 
 def setup(post: PostMortem) -> None:
-    """Conditions that all runs share, then each run with what differs, and the warnings that come with them."""
-    runs = post.case.runs
-    for note in dict.fromkeys(note for run in runs for note in run.info.notes):
-        display.markup(f'<div class="cz-warning">{tables.escape(note)}</div>')
-    conditions = [{**run.info.conditions} for run in runs]
-    names = list(dict.fromkeys(name for one in conditions for name in one))
-    shared = {
-        name: conditions[0][name]
-        for name in names
-        if all(name in one and one[name] == conditions[0][name] for one in conditions)
-    }
-    if shared:
-        display.facts({_CONDITION_WORDS.get(name, name): value for name, value in shared.items()})
-    rows = [
+    """What was checked, run and simulated, a table each; what the runs of a table share stands above it."""
+    notes = list(dict.fromkeys(note for run in post.case.runs for note in run.info.notes))
+    loud = [note for note in notes if "test key" in note.lower()]
+    if post.runs("live") and not loud:
+        loud = ["Test keys: the keys of these runs come from a known seed, so anybody can forge proofs under them."]
+    for note in loud:
+        display.markup(f'<div class="cz-warning">{tables.escape(sentence(note))}</div>')
+    for title, origins in _GROUPS:
+        runs = post.runs(*origins)
+        if runs:
+            _conditions(post, title, runs)
+    quiet = [note for note in notes if note not in loud]
+    if quiet:
+        listed = "".join(f"<li>{tables.escape(note)}</li>" for note in quiet)
+        display.markup(f'<div class="cz-text cz-small"><p>Notes of the runs:</p><ul>{listed}</ul></div>')
+
+
+def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
+    conditions = [
         {
-            "run": label(run),
-            "kind": badge(_ORIGIN_WORDS[run.info.origin]),
-            "outcome": _OUTCOME_WORDS[run.info.outcome],
-            "device_memory_bytes": post.case.limit_bytes(run),
-            "conditions": ", ".join(
-                f"{_CONDITION_WORDS.get(name, name)} {_plainly(name, value)}"
-                for name, value in run.info.conditions.items()
-                if name not in shared
-            ),
+            _CONDITION_WORDS.get(name, name.replace("_", " ")): _plainly(name, value)
+            for name, value in run.info.conditions.items()
+            if name not in _ELSEWHERE and not name.endswith("_bytes")
         }
         for run in runs
     ]
-    display.table(
-        pd.DataFrame(rows),
-        "The runs that this report rests on. Device memory is that of the device which the run stands for.",
-        markup=("kind",),
-    )
+    names = list(dict.fromkeys(name for one in conditions for name in one))
+    shared = [name for name in names if len({one.get(name) for one in conditions}) == 1]
+    rows = [
+        {
+            "design": design(run),
+            "device_memory_bytes": post.case.limit_bytes(run),
+            **{name: one.get(name, "–") for name in names if name not in shared},
+            "outcome": _OUTCOME_WORDS[run.info.outcome],
+        }
+        for run, one in zip(runs, conditions, strict=True)
+    ]
+    same = ", ".join(f"{name} {conditions[0][name]}" for name in shared)
+    right = [name for name in names if all(one.get(name, "0").replace(",", "").isdigit() for one in conditions)]
+    display.table(pd.DataFrame(rows), f"{title}. {same}" if same else f"{title}.", right=right)
 
 
 def _plainly(name: str, value: object) -> str:
@@ -177,7 +206,7 @@ def checks(post: PostMortem) -> None:
         safe = run.info.outcome == "ok"
         rows.append(
             {
-                "design": run.info.policy,
+                "design": design(run),
                 "device_memory_bytes": post.case.limit_bytes(run),
                 "workers": conditions.get("workers"),
                 "partitions": conditions.get("partitions"),
@@ -193,7 +222,7 @@ def checks(post: PostMortem) -> None:
 
 def counterexample(run: Run) -> None:
     """The shortest schedule that leads to a defect: as a table, with device memory by step, and who waits for whom."""
-    display.heading(label(run), badge("proved"))
+    display.heading(f"{label(run)}: {_OUTCOME_WORDS[run.info.outcome]}", badge("proved"))
     if run.info.explanation:
         display.text(sentence(run.info.explanation))
     display.markup(schedule.table(run))
@@ -202,7 +231,8 @@ def counterexample(run: Run) -> None:
         display.markup(
             f'<div class="cz-text"><p>At the end:</p><ul>{"".join(f"<li>{w}</li>" for w in waits)}</ul></div>'
         )
-        display.figure(schedule.wait_graph(run))
+        if run.info.outcome == "deadlock":
+            display.figure(schedule.wait_graph(run))
     if len(run.table("vram")):
         display.figure(figures.device_memory(run))
 
@@ -317,7 +347,7 @@ def metrics(runs: Sequence[Run]) -> None:
 
 def _column(kind: str) -> str:
     """A kind of metric as the name of a column of a table, which ends in its unit."""
-    return f"{kind}_{ {'s/proof': 's', 's': 's', 'B': 'bytes', '1': 'share'}[METRIC_KINDS[kind][0]] }"
+    return f"{kind}_{ {'s/proof': 's_per_proof', 's': 's', 'B': 'bytes', '1': 'share'}[METRIC_KINDS[kind][0]] }"
 
 
 def published(rows: Sequence[Any], runs: Sequence[Run]) -> None:
