@@ -62,13 +62,7 @@ class Comparison:
 
 
 def compare(candidate: Run, baseline: Run, kind: str) -> Comparison | None:
-    """Compare a figure of two runs; None where one of them lacks it.
-
-    Raises
-    ------
-    MetricKindError
-        The figures are of different kinds.
-    """
+    """Compare a figure of two runs; None where one of them lacks it or the baseline's is zero."""
     mine, theirs = metric(candidate, kind), metric(baseline, kind)
     if mine is None or theirs is None or not theirs.value:
         return None

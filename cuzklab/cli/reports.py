@@ -27,7 +27,7 @@ def report(
     deadline: Annotated[int, typer.Option(min=1, help="Seconds that the whole report may take.")] = 1800,
     as_json: Json = False,
 ) -> None:
-    """Run an experiment and write its post-mortem: one HTML file, the verdict as JSON, and the runs that they rest on."""
+    """Run an experiment and write its post-mortem: one HTML file, the verdict as JSON, and the runs beneath."""
     from cuzklab.report import NotebookFailed, write_report
 
     host_only(backend)

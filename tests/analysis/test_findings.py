@@ -214,7 +214,7 @@ def test_unlike_conditions_and_unlike_kinds_are_refused(tmp_path):
     assert "they differ in workload example against larger" in found.claim
     record = {"kind": "prove_time", "value": 0.3, "obtained": "measured", "label": "", "conditions": {}}
     (found,) = found_by("gain_over_baseline", candidate, with_info(baseline, metrics=(record,)))
-    assert "they have no figure of time of the same kind" in found.claim
+    assert "batch_average and prove_time are different things; they cannot be compared" in found.claim
     (found,) = found_by("gain_over_baseline", candidate)
     assert "there is no completed run of phase9 of the same origin" in found.claim
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import RECORDED, Case, metric
 from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare, differing, unlike
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import differences, listing, memory, percent, run_kind
+from cuzklab.analysis.phrases import differences, memory, percent, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_value
+from cuzklab.units import Metric, MetricKindError, format_value
 
 
 @finding
@@ -28,15 +28,25 @@ def gain_over_baseline(case: Case) -> Iterator[Finding]:
         other = min(alike, key=lambda one: (case.limit_bytes(one) != limit_bytes, len(differing(run, one))))
         found = [result for kind in JUDGED_BY if (result := compare(run, other, kind)) is not None]
         if not found:
-            yield _incomparable(
-                case, run, f"they have no figure of time of the same kind ({_kinds(run, other)})", [other]
-            )
+            yield _incomparable(case, run, _refusal(run, other), [other])
             continue
         yield _gain(case, run, other, found)
 
 
-def _kinds(*runs: Run) -> str:
-    return " against ".join(listing(record["kind"] for record in run.info.metrics) or "none" for run in runs)
+def _refusal(run: Run, other: Run) -> str:
+    """Why two runs that share no figure of time cannot be compared."""
+    mine, theirs = _first_time(run), _first_time(other)
+    if mine is None or theirs is None:
+        return f"{(run if mine is None else other).name} has no figure of time"
+    try:
+        mine.ratio(theirs)
+    except MetricKindError as error:
+        return str(error)
+    return f"the {theirs.kind} of {other.name} is zero"
+
+
+def _first_time(run: Run) -> Metric | None:
+    return next((found for kind in JUDGED_BY if (found := metric(run, kind)) is not None), None)
 
 
 def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run, ...] = ()) -> Finding:
