@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .bls12_381 import FP_MODULUS, FP_R
+from cuzklab.backends.bls12_381 import FP_MODULUS, FP_R
 
 
 def ints_to_limbs(values: Iterable[int], limbs: int) -> np.ndarray:

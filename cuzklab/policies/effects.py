@@ -108,6 +108,10 @@ class Effect:
     def finish(self, world: World, actor: str) -> None:
         return None
 
+    def kind_of_wait(self, world: World) -> str:
+        """What an effect that is not ready waits for: lock, memory, barrier, queue, event, device_sync or join."""
+        return self.wait_kind
+
     def undo(self, result: Any) -> "Effect | None":
         return None
 
@@ -260,7 +264,10 @@ class Alloc(Effect):
     def ready(self, world, actor):
         if self.device_wide and not _device_idle(world, self.gpu):
             return False
-        return self.on_full == "fail" or _free_for(world, self.gpu, self.pooled) >= self.size_bytes
+        return self.on_full == "fail" or self.free_bytes(world) >= self.size_bytes
+
+    def kind_of_wait(self, world):
+        return "device_sync" if self.device_wide and not _device_idle(world, self.gpu) else self.wait_kind
 
     def start(self, world, actor):
         serial = (world.read(("serial", actor)) or 0) + 1
@@ -277,6 +284,10 @@ class Alloc(Effect):
 
     def blockers(self, world):
         return tuple(dict.fromkeys(buffer.owner for buffer in live_buffers(world, self.gpu)))
+
+    def free_bytes(self, world: World) -> int:
+        """Bytes that such an allocation could have now."""
+        return _free_for(world, self.gpu, self.pooled)
 
     @property
     def above_capacity(self):
@@ -326,8 +337,7 @@ class Reserve(Effect):
     wait_kind: ClassVar[str] = "memory"
 
     def ready(self, world, actor):
-        promised = sum(size for _, size in world.read(("reserved", self.gpu)) or ())
-        return promised + self.size_bytes <= self.gpu.vram_bytes
+        return self.free_bytes(world) >= self.size_bytes
 
     def start(self, world, actor):
         promises = (*(world.read(("reserved", self.gpu)) or ()), (actor, self.size_bytes))
@@ -338,6 +348,10 @@ class Reserve(Effect):
 
     def blockers(self, world):
         return tuple(dict.fromkeys(owner for owner, _ in world.read(("reserved", self.gpu)) or ()))
+
+    def free_bytes(self, world: World) -> int:
+        """Bytes of the device that are promised to nobody."""
+        return self.gpu.vram_bytes - sum(size for _, size in world.read(("reserved", self.gpu)) or ())
 
     @property
     def above_capacity(self):

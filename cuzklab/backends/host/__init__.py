@@ -9,9 +9,8 @@ Every result is affine or canonical, hence unique: bytes do not depend on the nu
 all cores. Wrong types, shapes or layouts raise ValueError; without a compiler the first call raises BadInput.
 """
 
-from ..bls12_381 import BELLMAN_ROOT, FP_MODULUS, FR_MODULUS, SNARKJS_ROOT
-from ..limbs import coordinates_to_limbs, ints_to_limbs, limbs_to_coordinates, limbs_to_ints
-from .field import (
+from cuzklab.backends.bls12_381 import BELLMAN_ROOT, FP_MODULUS, FR_MODULUS, SNARKJS_ROOT
+from cuzklab.backends.host.field import (
     fp_add,
     fp_from_montgomery,
     fp_inverse,
@@ -27,8 +26,8 @@ from .field import (
     fr_to_montgomery,
     spmv,
 )
-from .msm import fixed_base_g1, fixed_base_g2, masked_sum_g1, masked_sum_g2, msm_g1, msm_g2
-from .points import (
+from cuzklab.backends.host.msm import fixed_base_g1, fixed_base_g2, masked_sum_g1, masked_sum_g2, msm_g1, msm_g2
+from cuzklab.backends.host.points import (
     G1_GENERATOR,
     G2_GENERATOR,
     add_g1,
@@ -42,8 +41,9 @@ from .points import (
     on_curve_g1,
     on_curve_g2,
 )
-from .scalars import classify, gather, gather_scalars
-from .transform import h_polynomial, ntt
+from cuzklab.backends.host.scalars import classify, gather, gather_scalars
+from cuzklab.backends.host.transform import h_polynomial, ntt
+from cuzklab.backends.limbs import coordinates_to_limbs, ints_to_limbs, limbs_to_coordinates, limbs_to_ints
 
 __all__ = [
     "BELLMAN_ROOT",

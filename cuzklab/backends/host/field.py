@@ -4,10 +4,10 @@ import itertools
 
 import numpy as np
 
-from ..bls12_381 import FP_MODULUS, FP_R, FR_MODULUS, FR_R
-from ..limbs import checked, ints_to_limbs
-from ..native import load
-from .parallel import run_ranges, thread_count
+from cuzklab.backends.bls12_381 import FP_MODULUS, FP_R, FR_MODULUS, FR_R
+from cuzklab.backends.host.parallel import run_ranges, thread_count
+from cuzklab.backends.limbs import checked, ints_to_limbs
+from cuzklab.backends.native import load
 
 _LIMBS = {"fr": 4, "fp": 6}
 

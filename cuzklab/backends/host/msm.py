@@ -4,11 +4,11 @@ import functools
 
 import numpy as np
 
-from ..limbs import checked
-from ..native import load
-from .field import _canonical
-from .parallel import ranges, run, thread_count
-from .points import G1_GENERATOR, G2_GENERATOR, LIMBS, _checked_point, checked_points
+from cuzklab.backends.host.field import _canonical
+from cuzklab.backends.host.parallel import ranges, run, thread_count
+from cuzklab.backends.host.points import G1_GENERATOR, G2_GENERATOR, LIMBS, _checked_point, checked_points
+from cuzklab.backends.limbs import checked
+from cuzklab.backends.native import load
 
 _SCALAR_BITS = 255
 # A thread works off this many points at a time, so that its lists stay below 2^31 and scratch stays small.

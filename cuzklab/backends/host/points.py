@@ -4,12 +4,12 @@ import functools
 
 import numpy as np
 
-from .. import bls12_381
-from ..bls12_381 import FP_MODULUS
-from ..limbs import checked, coordinates_to_limbs, ints_to_limbs
-from ..native import load
-from .field import _canonical, fp_constant
-from .parallel import ranges, run, thread_count
+from cuzklab.backends import bls12_381
+from cuzklab.backends.bls12_381 import FP_MODULUS
+from cuzklab.backends.host.field import _canonical, fp_constant
+from cuzklab.backends.host.parallel import ranges, run, thread_count
+from cuzklab.backends.limbs import checked, coordinates_to_limbs, ints_to_limbs
+from cuzklab.backends.native import load
 
 G1_GENERATOR = coordinates_to_limbs(bls12_381.G1_GENERATOR)
 G2_GENERATOR = coordinates_to_limbs(bls12_381.G2_GENERATOR)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..limbs import checked
-from ..native import load
+from cuzklab.backends.limbs import checked
+from cuzklab.backends.native import load
 
 
 def classify(scalars: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:

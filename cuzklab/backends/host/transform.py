@@ -4,11 +4,11 @@ import functools
 
 import numpy as np
 
-from ..bls12_381 import FR_MODULUS, SNARKJS_ROOT, TWO_ADICITY
-from ..limbs import checked
-from ..native import load
-from .field import _canonical, fr_constant, fr_mul, fr_powers
-from .parallel import ranges, run, run_ranges, thread_count
+from cuzklab.backends.bls12_381 import FR_MODULUS, SNARKJS_ROOT, TWO_ADICITY
+from cuzklab.backends.host.field import _canonical, fr_constant, fr_mul, fr_powers
+from cuzklab.backends.host.parallel import ranges, run, run_ranges, thread_count
+from cuzklab.backends.limbs import checked
+from cuzklab.backends.native import load
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,251 @@
+"""From programs to findings: survey, causes, shortest schedules."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waiting_of, waits_for_ever
+from cuzklab.check.findings import Exploration, Finding, Step
+from cuzklab.check.model import Fault, Model, State
+from cuzklab.check.search import Budget, LimitReached, Progress, Survey, survey
+from cuzklab.check.shortest import Goal, Quest, all_ended, shorten
+from cuzklab.check.words import deadlock_message, fault_message, leak_message
+from cuzklab.errors import BadInput
+from cuzklab.policies.effects import Effect
+from cuzklab.policies.model import HostBuffer, Lock, Program
+
+MAX_STATES = 5_000_000
+SECONDS = 600.0
+QUEUE_BOUND = 16
+_OUTCOMES = {"oom": "device_oom", "leak": "ok"}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What makes two findings the same: the kind, and the effects and places in the policy, whoever was there."""
+
+    kind: str
+    sites: tuple[str, ...]
+
+
+@dataclass
+class _Found:
+    """A cause with the states that show it (for a fault also who moves), and the nodes at which actors stand."""
+
+    cause: Cause
+    states: list[tuple[State, int | None]] = field(default_factory=list)
+    places: dict[tuple[tuple[int, str], ...], list[set[int]]] = field(default_factory=dict)
+    everyone: bool = False
+
+    @property
+    def is_fault(self) -> bool:
+        return self.states[0][1] is not None
+
+    def add_place(self, standing: Iterable[tuple[int, str, int]]) -> None:
+        """Actors (slot), each at a site and there at a node."""
+        standing = sorted(standing)
+        key = tuple((slot, site) for slot, site, _ in standing)
+        nodes = self.places.setdefault(key, [set() for _ in key])
+        for targets, (_, _, node) in zip(nodes, standing, strict=True):
+            targets.add(node)
+
+
+def explore(
+    programs: Mapping[str, Sequence[Program]],
+    *,
+    partial_order: bool = True,
+    merge: bool = True,
+    shortest: bool = True,
+    queue_bound: int = QUEUE_BOUND,
+    max_states: int = MAX_STATES,
+    seconds: float = SECONDS,
+    progress: Progress | None = None,
+) -> Exploration:
+    """Explore every interleaving of some programs.
+
+    Parameters
+    ----------
+    programs : mapping of str to sequence of Program
+        The actors, and the programs that each runs one after another.
+    partial_order, merge : bool
+        The reductions: leave out interleavings of moves that commute; let histories that left a program in the same
+        state share a node. Neither changes what is found.
+    shortest : bool
+        Look for the shortest schedule of each finding; otherwise the first one found is given.
+    queue_bound : int
+        Items at which a queue without a capacity counts as growing without bound.
+    max_states : int
+        States of any one search.
+    seconds : float
+        Wall time of all of them.
+    progress : callable, optional
+        Called now and then with the states of the search in hand and the seconds since the start.
+
+    Raises
+    ------
+    BadInput
+        A program yields something unknown, raises an error of its own, depends on something but its inputs, or may go
+        on for ever.
+    """
+    for name, value in (("queue_bound", queue_bound), ("max_states", max_states), ("seconds", seconds)):
+        if not value > 0:
+            raise BadInput(f"{name} must be positive, not {value}")
+    budget = Budget(max_states, seconds, progress)
+    model = Model(programs, queue_bound, merge)
+    seen = survey(model, budget, partial_order)
+    futures = Futures(model)
+    found = _causes(model, futures, seen)
+    quests = [Quest(_goal(model, futures, item), _first_schedule(seen, item)) for item in found]
+    if shortest and not seen.stopped:
+        try:
+            shorten(model, quests, budget, seen.reduction)
+        except (LimitReached, KeyboardInterrupt):
+            pass  # those that are not proved say so
+    findings = [
+        _finding(model, futures, item.cause, quest.schedule, quest.proved)
+        for item, quest in zip(found, quests, strict=True)
+    ]
+    findings.sort(key=lambda finding: (len(finding.schedule), finding.kind, finding.effect))
+    outcomes = {_OUTCOMES.get(item.cause.kind, _outcome(item)) for item in found} - {"ok"}
+    if seen.ended:
+        outcomes.add("ok")
+    return Exploration(
+        tuple(findings), len(seen.parents), budget.used_s, not seen.stopped, seen.stopped, frozenset(outcomes),
+        programs, queue_bound,
+    )  # fmt: skip
+
+
+def _first_schedule(seen: Survey, item: _Found) -> list[int]:
+    return min(([*seen.schedule(state), *([] if mover is None else [mover])] for state, mover in item.states), key=len)
+
+
+def _outcome(item: _Found) -> str:
+    return "fault" if item.is_fault else "deadlock"
+
+
+# --- causes ----------------------------------------------------------------------------------------------------------
+
+
+def site(effect: Effect, where: str, actor: str) -> str:
+    """An effect and its place, without the names of the actor and of the partition at hand."""
+    on = re.sub(r"\bp\d+\.\d+\b", "p", effect.on.replace(f"{actor}/", ""))
+    return f"{type(effect).__name__} {on} @ {where}"
+
+
+def _fault_cause(fault: Fault, actor: str) -> Cause:
+    return Cause(fault.fault.kind, (site(fault.effect, fault.where, actor),))
+
+
+def _core_cause(model: Model, state: State, core: Core) -> Cause:
+    return Cause(core.kind, tuple(sorted({_site_of(model, state, slot) for slot in core.slots})))
+
+
+def _site_of(model: Model, state: State, slot: int) -> str:
+    node = model.node(state, slot)
+    return site(node.effect, node.where, node.actor)
+
+
+def _leak_cause(leak: tuple[str, str, str]) -> Cause:
+    return Cause("leak", (f"{leak[0]} {leak[1]}",))
+
+
+def leaks(model: Model, state: State) -> list[tuple[str, str, str]]:
+    """What is left when every program has ended: kind of thing, its name, and who took it."""
+    found = []
+    for slot, key in enumerate(model.names):
+        value = model.values[slot][state[slot]] if slot < len(state) and slot not in model.actor_slots else None
+        if not value:
+            continue
+        if isinstance(key, Lock):
+            found.append(("lock", key.name, value))
+        elif isinstance(key, tuple) and key[0] == "live":
+            found.extend(("device memory", buffer.name, buffer.owner) for buffer in value)
+        elif isinstance(key, tuple) and key[0] == "reserved":
+            found.extend(("reservation", f"gpu{key[1].index}", owner) for owner, _ in value)
+        elif isinstance(key, tuple) and key[0] == "pinned" and isinstance(key[1], HostBuffer):
+            found.append(("pinned memory", re.sub(r"\bp\d+\.\d+\.", "", key[1].name), ""))
+    return found
+
+
+def _causes(model: Model, futures: Futures, seen: Survey) -> list[_Found]:
+    found: dict[Cause, _Found] = {}
+    for (slot, node, move), state in seen.faults.items():
+        cause = _fault_cause(move.fault, model.nodes[node].actor)
+        item = found.setdefault(cause, _Found(cause))
+        item.states.append((state, slot))
+        item.add_place([(slot, "", node)])
+    for state in seen.blocked:
+        for core in cores(model, futures, state, waits_for_ever(model, futures, state)):
+            cause = _core_cause(model, state, core)
+            item = found.setdefault(cause, _Found(cause))
+            item.states.append((state, None))
+            item.add_place([(slot, _site_of(model, state, slot), state[slot]) for slot in core.slots])
+    for state in seen.ended:
+        for leak in leaks(model, state):
+            cause = _leak_cause(leak)
+            item = found.setdefault(cause, _Found(cause, everyone=True))
+            item.states.append((state, None))
+    return list(found.values())
+
+
+# --- shortest schedules ----------------------------------------------------------------------------------------------
+
+
+def _goal(model: Model, futures: Futures, item: _Found) -> Goal:
+    cause = item.cause
+    if item.everyone:
+        return Goal(
+            (all_ended(model),), state=lambda state: any(_leak_cause(leak) == cause for leak in leaks(model, state))
+        )
+    places = tuple(
+        tuple((slot, frozenset(targets)) for (slot, _), targets in zip(key, nodes, strict=True))
+        for key, nodes in item.places.items()
+    )
+    if item.is_fault:
+        return Goal(places, fault=lambda fault, actor: _fault_cause(fault, actor) == cause)
+    return Goal(places, state=lambda state: _core_at(model, futures, state, cause) is not None)
+
+
+def _core_at(model: Model, futures: Futures, state: State, cause: Cause) -> Core | None:
+    """The core of a deadlock with that cause among those who wait for ever in a state."""
+    stuck = waits_for_ever(model, futures, state)
+    return next(
+        (core for core in cores(model, futures, state, stuck) if _core_cause(model, state, core) == cause), None
+    )
+
+
+# --- findings --------------------------------------------------------------------------------------------------------
+
+
+def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], shortest: bool) -> Finding:
+    steps, state, fault = [], model.initial(), None
+    for slot in schedule:
+        node = model.node(state, slot)
+        phase = "end" if node.begun else "start" if node.effect.two_steps else ""
+        steps.append(Step(len(steps) + 1, node.actor, str(node.effect), phase, node.where))
+        move = model.move(state, slot)
+        if move.fault is not None:
+            fault = move.fault
+        else:
+            state = move.apply(state)
+    if fault is not None:
+        actor = steps[-1].actor
+        message = fault_message(actor, fault.fault, fault.effect, fault.where, model.view(state))
+        return Finding(
+            cause.kind, message, tuple(steps), str(fault.effect), fault.where, (actor,), (), cause.sites, shortest
+        )
+    core = _core_at(model, futures, state, cause)
+    if core is not None:
+        waiting = {slot: waiting_of(model, futures, state, slot) for slot in blocked_slots(model, state)}
+        order = [*core.slots, *(slot for slot in waiting if slot not in core.slots)]
+        concerned = tuple(waiting[slot] for slot in core.slots)
+        return Finding(
+            cause.kind, deadlock_message(cause.kind, concerned), tuple(steps), concerned[0].effect, concerned[0].where,
+            tuple(wait.actor for wait in concerned), tuple(waiting[slot] for slot in order), cause.sites,
+            shortest,
+        )  # fmt: skip
+    thing, name, owner = next(leak for leak in leaks(model, state) if _leak_cause(leak) == cause)
+    return Finding(
+        "leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), cause.sites,
+        shortest,
+    )  # fmt: skip

@@ -1,0 +1,276 @@
+"""States and moves: what can happen next, and what it changes.
+
+A state is a tuple of small integers, one slot for each actor (the number of its node) and one for each key of the
+world (the number of its value among the values seen there; 0 is "never written"). What an actor can do in a state
+depends on its node and on the values of the keys that its effect reads, and on nothing else. So each node has a table
+from those values to a `Move`, filled as states come by: the rules of `cuzklab.policies.effects` are consulted once for
+each row of a table, not once for each state.
+
+The abstraction: there is no time, and any actor that can move may be the next to do so. An effect takes place in one
+indivisible step, except those that declare ``two_steps`` (a launch), whose start and end are steps of their own, so
+that others see the busy device and the scratch memory. An upload is done as soon as it is queued.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
+from cuzklab.errors import BadInput
+from cuzklab.policies.effects import Effect, Fork, OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.model import Lock, Program, Queue
+
+State = tuple[int, ...]
+
+
+class WidthExceeded(Exception):
+    """A state needs more slots than it was given; the search starts again with wider states."""
+
+
+class RequestAboveCapacity(PolicyFault):
+    """A request that waits for more than there is at all."""
+
+    kind = "request_above_capacity"
+
+
+class UnboundedQueue(PolicyFault):
+    """A queue that nothing bounds grew past the bound of the check."""
+
+    kind = "unbounded_queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a move is the end of a schedule: the fault, and the effect (with its line) that it came from."""
+
+    fault: PolicyFault
+    effect: Effect
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What an actor does next: nothing while it is blocked, a fault, or changes of slots, its own first."""
+
+    updates: tuple[tuple[int, int], ...] = ()
+    fault: Fault | None = None
+    blocked: bool = False
+
+    @property
+    def following(self) -> int:
+        """The node at which the actor stands afterwards."""
+        return self.updates[0][1]
+
+    def apply(self, state: State) -> State:
+        changed = list(state)
+        for slot, value in self.updates:
+            changed[slot] = value
+        return tuple(changed)
+
+
+BLOCKED = Move(blocked=True)
+
+
+class _Table:
+    """The moves of one node, by the values of the slots that its effect reads."""
+
+    __slots__ = ("moves", "reads", "select", "writes")
+
+    def __init__(self) -> None:
+        self.reads: tuple[int, ...] = ()
+        self.select: Any = lambda state: ()
+        self.writes: set[int] = set()
+        self.moves: dict[Any, Move] = {}
+
+    def widen(self, slots: set[int]) -> None:
+        self.reads = tuple(sorted({*self.reads, *slots}))
+        self.select = itemgetter(*self.reads)
+        self.moves.clear()
+
+
+class StateView:
+    """A `World` over a state: reads its keys, notes which ones, and keeps what is written to itself."""
+
+    def __init__(self, model: "Model", state: State) -> None:
+        self._model, self._state = model, state
+        self.reads: set[int] = set()
+        self.written: dict[int, Any] = {}
+
+    def read(self, key: Hashable) -> Any:
+        slot = self._model.key_slot(key)
+        if slot in self.written:
+            return self.written[slot]
+        self.reads.add(slot)
+        return self.before(slot)
+
+    def before(self, slot: int) -> Any:
+        """The value of a slot in the state itself."""
+        return self._model.values[slot][self._state[slot]] if slot < len(self._state) else None
+
+    def write(self, key: Hashable, value: Any) -> None:
+        self.written[self._model.key_slot(key)] = value
+
+
+class Model:
+    """Programs as a transition system.
+
+    Parameters
+    ----------
+    programs : mapping of str to sequence of Program
+        The actors, and the programs that each runs one after another.
+    queue_bound : int
+        Length at which a queue without a capacity counts as growing without bound.
+    merge : bool
+        Let histories that leave a program in the same state share a node.
+    """
+
+    def __init__(self, programs: Mapping[str, Sequence[Program]], queue_bound: int, merge: bool = True) -> None:
+        if not programs:
+            raise BadInput("nothing to check: there are no programs")
+        self.queue_bound = queue_bound
+        self.unfolding = Unfolding(merge)
+        self.nodes: list[Node] = self.unfolding.nodes
+        self.tables: list[_Table] = []
+        self.width = 32
+        self.names: list[Hashable] = []  # of each slot: the actor's name, or the key
+        self.values: list[list[Any]] = []  # of each slot: the values seen, by their number; unused for actors
+        self.actor_slots: list[int] = []
+        self.lock_slots: list[int] = []
+        self.parents: dict[int, int] = {}  # of a forked actor's slot: the slot of the actor that forked it
+        self.contended_tasks: set[int] = set()  # slots of tasks whose name was forked again before they were joined
+        self.successors: dict[int, set[int]] = {}  # of a node, whatever the state: nodes of the same actor
+        self.forks: dict[int, set[tuple[int, int]]] = {}  # of a node: (slot, first node) of the actors it starts
+        self._numbers: list[dict[Any, int]] = []
+        self._slots: dict[Hashable, int] = {}
+        self._roots: dict[int, int] = {}
+        for actor, sequence in programs.items():
+            self._roots[self.actor_slot(actor)] = self.unfolding.root(actor, sequence)
+        if all(root == ENDED for root in self._roots.values()):
+            raise BadInput("nothing to check: no program yields an effect")
+
+    def initial(self) -> State:
+        """The state in which every actor stands at its start and nothing was written."""
+        while len(self.names) > self.width:
+            self.width *= 2
+        return tuple(self._roots.get(slot, 0) for slot in range(self.width))
+
+    def actor_slot(self, actor: str) -> int:
+        slot = self._slot(("actor", actor), actor)
+        if slot not in self.actor_slots:
+            self.actor_slots.append(slot)
+        return slot
+
+    def key_slot(self, key: Hashable) -> int:
+        slot = self._slots.get(("key", key))
+        if slot is None:
+            slot = self._slot(("key", key), key)
+            if isinstance(key, Lock):
+                self.lock_slots.append(slot)
+        return slot
+
+    def _slot(self, key: Hashable, name: Hashable) -> int:
+        if key not in self._slots:
+            self._slots[key] = len(self.names)
+            self.names.append(name)
+            self.values.append([None])
+            self._numbers.append({None: 0})
+        return self._slots[key]
+
+    def number(self, slot: int, value: Any) -> int:
+        """The number of a value among those seen in a slot."""
+        try:
+            number = self._numbers[slot].get(value)
+        except TypeError:
+            raise BadInput(f"{self.names[slot]}: {value!r} is not hashable, so states cannot be told apart") from None
+        if number is None:
+            number = self._numbers[slot][value] = len(self.values[slot])
+            self.values[slot].append(value)
+        return number
+
+    def view(self, state: State) -> StateView:
+        """The state as a world that effects can be asked about."""
+        return StateView(self, state)
+
+    def node(self, state: State, slot: int) -> Node:
+        return self.nodes[state[slot]]
+
+    def living(self, state: State) -> list[int]:
+        """Slots of the actors that were started and have not ended."""
+        return [slot for slot in self.actor_slots if state[slot] > ENDED]
+
+    def table(self, number: int) -> _Table:
+        while len(self.tables) < len(self.nodes):
+            self.tables.append(_Table())
+        return self.tables[number]
+
+    def move(self, state: State, slot: int) -> Move:
+        """What the actor in the slot does next."""
+        number = state[slot]
+        table = self.table(number)
+        move = table.moves.get(table.select(state))
+        if move is None:
+            move, view = self._evaluate(state, slot, self.nodes[number])
+            table.writes.update(view.written)
+            if len(self.names) > self.width:
+                raise WidthExceeded
+            if not view.reads <= set(table.reads):
+                table.widen(view.reads)
+            table.moves[table.select(state)] = move
+        return move
+
+    def _evaluate(self, state: State, slot: int, node: Node) -> tuple[Move, StateView]:
+        view, effect, actor = self.view(state), node.effect, node.actor
+        try:
+            if effect.above_capacity:
+                raise RequestAboveCapacity(f"{effect} asks for more than there is at all")
+            if node.begun:
+                effect.finish(view, actor)
+                following = self.unfolding.received(node.begun, None)
+            elif not effect.ready(view, actor):
+                return BLOCKED, view
+            else:
+                following = self._start(view, node)
+        except PolicyFault as fault:
+            view.written.clear()
+            return Move(fault=Fault(fault, effect, node.where)), view
+        if isinstance(following, Escape):
+            return Move(fault=Fault(following.fault, following.effect, following.where)), view
+        self.successors.setdefault(node.index, set()).add(following)
+        updates = {slot: following}
+        if isinstance(effect, Fork):
+            self._start_child(view, node, effect, updates)
+        if following == ENDED and slot in self.parents:
+            view.write(("task", actor), "ended")
+        for written, value in view.written.items():
+            updates[written] = self.number(written, value)
+            key = self.names[written]
+            if isinstance(key, Queue) and key.capacity is None and len(value) > self.queue_bound:
+                fault = UnboundedQueue(f"queue {key.name} holds {len(value)} items and nothing bounds it")
+                return Move(fault=Fault(fault, effect, node.where)), view
+        return Move(tuple(updates.items())), view
+
+    def _start(self, view: StateView, node: Node) -> int | Escape:
+        """The effect takes place; the number of the node that follows."""
+        effect, actor = node.effect, node.actor
+        try:
+            result = effect.start(view, actor)
+        except OutOfDeviceMemory as fault:
+            view.written.clear()
+            return self.unfolding.thrown(node, fault)
+        if effect.two_steps:
+            return self.unfolding.started(node)
+        effect.finish(view, actor)
+        return self.unfolding.received(node, result)
+
+    def _start_child(self, view: StateView, node: Node, effect: Fork, updates: dict[int, int]) -> None:
+        (task,) = map(self.names.__getitem__, view.written)
+        child = task[1]
+        self.contended_tasks.update(read for read in view.reads if view.before(read) not in (None, "joined"))
+        root = self.unfolding.root(child, (effect.program,), origin=fork_origin(node, effect))
+        slot = self.actor_slot(child)
+        self.parents[slot] = self._slots["actor", node.actor]
+        updates[slot] = root
+        if root == ENDED:
+            view.write(task, "ended")
+        self.forks.setdefault(node.index, set()).add((slot, root))

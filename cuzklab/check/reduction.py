@@ -1,0 +1,121 @@
+"""Which moves need not be interleaved with those of others.
+
+Partial-order reduction by singleton persistent sets: where the next move *m* of an actor A commutes with everything
+that the others can do before A moves again, only *m* is explored. Every schedule σ of the others from that state can
+be preceded by *m*: σ stays possible, does the same, and faults at the same effects; and a schedule that contains *m*
+can have it moved to its front. Programs are finite, so *m* is put off nowhere for ever. Hence each fault, each state in
+which nobody can move and each node that an actor can reach is still found. A move that itself faults is never
+taken alone, as it would end the search below it.
+
+*m* is known to commute when each key that it touches
+
+* is touched by nobody else who lives or could be started before A moves (a key that is *private* to A), or
+* is touched by everybody only while holding a certain lock, and A holds that lock (a *guarded* key), or
+* when its effect only ever gives (`Effect.gives`), and likewise where a forked program ends.
+
+Who touches a key, and under which locks, is not known beforehand. The search assumes what it has seen so far; when a
+node turns up that breaks an assumption that was used, it starts again, knowing more. An assumption that is never broken
+in the reduced search holds in the whole: in a shortest schedule that breaks it, all moves before the last respect the
+assumptions, so by the argument above the reduced search reaches a state in which that last move is the next of its
+actor; what it touches is then noted whether or not it can take place.
+"""
+
+from cuzklab.check.automaton import ENDED
+from cuzklab.check.model import Model, Move, State
+
+
+class AssumptionBroken(Exception):
+    """A key that was taken to be private or guarded is not; the search starts again."""
+
+
+class PartialOrder:
+    """What is known about who touches which key under which locks, and what was relied on."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._users: dict[int, set[int]] = {}
+        self._guards: dict[int, frozenset[int]] = {}
+        self._relied: set[int] = set()
+        self._eager_endings: set[int] = set()
+        self._noted: set[tuple[int, int, tuple[int, ...]]] = set()
+
+    def restart(self) -> None:
+        """Keep what is known, forget what was relied on."""
+        self._relied.clear()
+        self._eager_endings.clear()
+
+    def note(self, state: State, slot: int) -> None:
+        """Take note of what the actor's next effect touches."""
+        model = self._model
+        table = model.table(state[slot])
+        holders = tuple([state[lock] for lock in model.lock_slots])
+        if self._eager_endings & model.contended_tasks:
+            raise AssumptionBroken
+        signature = (state[slot], len(table.reads) + len(table.writes), holders)
+        if signature in self._noted:
+            return
+        self._noted.add(signature)
+        held, broken = self._held(state, slot), False
+        for key in {*table.reads, *table.writes}:
+            users = self._users.setdefault(key, set())
+            guards = self._guards.get(key)
+            if slot in users and guards <= held:
+                continue
+            users.add(slot)
+            self._guards[key] = held if guards is None else guards & held
+            broken |= key in self._relied
+        if broken:
+            raise AssumptionBroken
+
+    def alone(self, state: State, slot: int, move: Move) -> bool:
+        """Whether the move, which is possible and does not fault, need not be interleaved with those of others."""
+        model = self._model
+        node = model.node(state, slot)
+        touched = self._touched(state, slot)
+        if node.effect.gives and not node.begun:
+            touched = set()
+        if slot in model.parents and move.following == ENDED:
+            # The end of a forked program lets a join go on and is otherwise noticed only by a fork of the same name.
+            task = model.key_slot(("task", node.actor))
+            if task not in model.contended_tasks:
+                touched.discard(task)
+                self._eager_endings.add(task)
+        if not self._unshared(state, slot, touched):
+            return False
+        self._relied.update(touched)
+        return True
+
+    def unseen(self, state: State, slot: int) -> bool:
+        """Whether the actor's next move neither affects what others can do before it moves again, nor depends on it.
+
+        Such a move can be put off until just before the actor's next. To be asked after a complete survey.
+        """
+        return self._unshared(state, slot, self._touched(state, slot))
+
+    def _touched(self, state: State, slot: int) -> set[int]:
+        table = self._model.table(state[slot])
+        return {*table.reads, *table.writes}
+
+    def _unshared(self, state: State, slot: int, touched: set[int]) -> bool:
+        held = None
+        for key in touched:
+            if not all(self._dormant(state, user, slot) for user in self._users[key] if user != slot):
+                held = self._held(state, slot) if held is None else held
+                if not self._guards[key] & held:
+                    return False
+        return True
+
+    def _held(self, state: State, slot: int) -> frozenset[int]:
+        model = self._model
+        actor = model.names[slot]
+        return frozenset(lock for lock in model.lock_slots if model.values[lock][state[lock]] == actor)
+
+    def _dormant(self, state: State, user: int, mover: int) -> bool:
+        """Whether the user cannot act before the mover moves: it is not running, and only the mover could start it."""
+        while state[user] <= ENDED:
+            if user not in self._model.parents:
+                return True
+            user = self._model.parents[user]
+            if user == mover:
+                return True
+        return False
