@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cuzklab.backends import host, native, peers
@@ -23,7 +23,8 @@ def call(field: str, name: str, *arrays: np.ndarray) -> list[int]:
 
 @pytest.mark.parametrize("field", FIELDS)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+# One path for all examples of a test is what is meant.
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_operations_agree_with_integers(field_path, field, data):
     modulus, limbs = FIELDS[field]
     pairs = data.draw(st.lists(st.tuples(elements(modulus), elements(modulus)), min_size=1, max_size=20))

@@ -4,7 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from judges import (
+
+from cuzklab.backends import host, peers
+from cuzklab.backends.host import msm as msm_module
+from cuzklab.backends.host import parallel
+from tests.backends.judges import (
     GROUPS,
     WIDTH,
     R,
@@ -16,10 +20,6 @@ from judges import (
     random_scalars,
     scalars_to_limbs,
 )
-
-from cuzklab.backends import host, peers
-from cuzklab.backends.host import msm as msm_module
-from cuzklab.backends.host import parallel
 
 both_groups = pytest.mark.parametrize("group", GROUPS)
 
@@ -87,9 +87,7 @@ def hostile_points(group: str, kind: str, n: int) -> tuple[np.ndarray, list[int]
             logarithms[i] = logarithms[0] if i % 3 else -logarithms[0]
             if i == 0:
                 points[0], logarithms[0] = negate(points[0]), -logarithms[0]
-        elif kind == "infinity everywhere":
-            points[i], logarithms[i] = 0, 0
-        elif kind == "every other at infinity" and i % 2:
+        elif kind == "infinity everywhere" or (kind == "every other at infinity" and i % 2):
             points[i], logarithms[i] = 0, 0
         elif kind == "small multiples":
             points[i], logarithms[i] = generator_multiple(group, i % 5), i % 5

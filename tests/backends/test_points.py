@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
-from judges import (
+
+from cuzklab.backends import host, peers
+from cuzklab.backends.bls12_381 import G1_COFACTOR, G2_COFACTOR
+from tests.backends.judges import (
     GROUPS,
     WIDTH,
     P,
@@ -15,9 +18,6 @@ from judges import (
     random_scalars,
     to_arkworks,
 )
-
-from cuzklab.backends import host, peers
-from cuzklab.backends.bls12_381 import G1_COFACTOR, G2_COFACTOR
 
 both_groups = pytest.mark.parametrize("group", GROUPS)
 COFACTOR = {"g1": G1_COFACTOR, "g2": G2_COFACTOR}
@@ -44,8 +44,8 @@ def test_multiples(field_path, group):
 
 
 def test_generators_are_the_standard_ones():
-    assert (host.G1_GENERATOR == generator_multiple("g1", 1)).all()
-    assert (host.G2_GENERATOR == generator_multiple("g2", 1)).all()
+    assert (generator_multiple("g1", 1) == host.G1_GENERATOR).all()
+    assert (generator_multiple("g2", 1) == host.G2_GENERATOR).all()
 
 
 @both_groups

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from judges import random_scalars
 
 from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS as R
+from tests.backends.judges import random_scalars
 
 
 def montgomery(values: list[int]) -> np.ndarray:
