@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from . import host, peers
-from .host.msm import window_bits
-from .host.parallel import thread_count
-from .native import load
+from cuzklab.backends import host, peers
+from cuzklab.backends.host.msm import window_bits
+from cuzklab.backends.host.parallel import thread_count
+from cuzklab.backends.native import load
 
 Report = Callable[[float, str], None]
 

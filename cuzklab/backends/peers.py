@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 
-from .host.parallel import ranges
+from cuzklab.backends.host.parallel import ranges
 
 _PREFIX = {12: "blst_p1", 24: "blst_p2"}
 

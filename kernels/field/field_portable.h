@@ -22,7 +22,7 @@ FN void field_reduce_once(u64* x) {
 }
 
 template <class P>
-FN void field_add(u64* r, const u64* a, const u64* b) {
+__attribute__((noinline)) void field_add(u64* r, const u64* a, const u64* b) {
   u64 carry = 0;
   for (int i = 0; i < P::limbs; i++) {
     u128 s = u128(a[i]) + b[i] + carry;
@@ -33,7 +33,7 @@ FN void field_add(u64* r, const u64* a, const u64* b) {
 }
 
 template <class P>
-FN void field_sub(u64* r, const u64* a, const u64* b) {
+__attribute__((noinline)) void field_sub(u64* r, const u64* a, const u64* b) {
   u64 borrow = 0, carry = 0;
   for (int i = 0; i < P::limbs; i++) {
     u128 d = u128(a[i]) - b[i] - borrow;
@@ -93,7 +93,7 @@ FN void field_mul_loose(u64* r, const u64* a, const u64* b) {
 
 // a − b + modulus, without looking at the borrow.
 template <class P>
-FN void field_sub_loose(u64* r, const u64* a, const u64* b) {
+__attribute__((noinline)) void field_sub_loose(u64* r, const u64* a, const u64* b) {
   u64 borrow = 0, carry = 0;
   for (int i = 0; i < P::limbs; i++) {
     u128 d = u128(a[i]) - b[i] - borrow;
