@@ -47,7 +47,7 @@ class FieldPath:
 
 # Best first. AVX-512 IFMA (bit 1) will stand above ADX.
 FIELD_PATHS = (
-    FieldPath("adx", ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx"), 1),
+    FieldPath("adx", ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx", "-mgeneral-regs-only"), 1),
     # Its loops over limbs must be unrolled.
     FieldPath("portable", ("-O3", "-fno-tree-vectorize"), 0),
 )

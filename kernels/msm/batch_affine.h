@@ -28,10 +28,8 @@ struct BatchAdder {
   // *sum = *left ± *right.
   FN void push(const Affine<F>* left, const Affine<F>* right, Affine<F>* sum, bool right_negative = false) {
     // Points come from all over memory; the batch is worked off later, when they have arrived.
-    for (u32 line = 0; line < sizeof(Affine<F>); line += 64) {
-      __builtin_prefetch((const char*)left + line);
-      __builtin_prefetch((const char*)right + line);
-    }
+    fetch(left);
+    fetch(right);
     pair[count++] = {left, right, sum, right_negative};
     if (count == capacity) flush();
   }
@@ -48,10 +46,21 @@ struct BatchAdder {
   }
 
  private:
+  static constexpr u32 ahead = 6;  // pairs: a batch lies in L2, this brings it to L1 in time
+
+  static FN void fetch(const Affine<F>* p) {
+    for (u32 line = 0; line < sizeof(Affine<F>); line += 64) __builtin_prefetch((const char*)p + line);
+    __builtin_prefetch((const char*)(p + 1) - 1);
+  }
+
   // Denominators and running products of the pairs that need an inversion, moved to the front; their number.
   FN u32 collect() {
     u32 regular = 0;
     for (u32 i = 0; i < count; i++) {
+      if (i + ahead < count) {
+        fetch(pair[i + ahead].left);
+        fetch(pair[i + ahead].right);
+      }
       AffinePair<F> p = pair[i];
       F d = p.right->x.loose_minus(p.left->x);
       if (p.left->x == p.right->x || p.left->x.is_zero() || p.right->x.is_zero()) {
@@ -126,6 +135,10 @@ struct BatchAdder {
 
   // Pairs i and i − 1, step by step side by side: neither waits for its own last product.
   FN void finish_two(u32 i, F* chain) {
+    for (u32 j = 0; j < 2 && i >= j + ahead; j++) {
+      fetch(pair[i - j - ahead].left);
+      if (pair[i - j - ahead].right != nullptr) fetch(pair[i - j - ahead].right);
+    }
     Affine<F> p, q;
     F p_x, q_x, p_numerator, q_numerator;
     operands(pair[i], p, p_x, p_numerator);
