@@ -3,10 +3,10 @@
 import threading
 
 import pytest
-from programs import GPU, SmallWorkload, run_small, small_partition
 
 from cuzklab.policies import effects as e
 from cuzklab.policies.model import Flag, Gpu, HostBuffer, Lock, Queue, Semaphore, Stream, program
+from tests.live.programs import GPU, SmallWorkload, run_small, small_partition
 
 LOCK, P = Lock("L"), small_partition()
 

@@ -6,7 +6,6 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from programs import GPU, SmallWorkload, run_small, small_partition
 
 from cuzklab import policies
 from cuzklab.backends.device import DeviceMemoryExhausted
@@ -17,6 +16,7 @@ from cuzklab.policies import effects as e
 from cuzklab.policies.engine import EngineConfig, engine_programs
 from cuzklab.policies.model import Flag, Gpu, Lock, Queue, Semaphore, program
 from cuzklab.stages import PartitionSizes
+from tests.live.programs import GPU, SmallWorkload, run_small, small_partition
 
 A, B = Lock("A"), Lock("B")
 
