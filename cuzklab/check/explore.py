@@ -8,7 +8,7 @@ from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waiting_
 from cuzklab.check.findings import Exploration, Finding, Step
 from cuzklab.check.model import Fault, Model, State
 from cuzklab.check.search import Budget, LimitReached, Progress, Survey, survey
-from cuzklab.check.shortest import Goal, Quest, all_ended, shorten
+from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, tidy
 from cuzklab.check.words import deadlock_message, fault_message, leak_message
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Effect
@@ -102,7 +102,7 @@ def explore(
         except (LimitReached, KeyboardInterrupt):
             pass  # those that are not proved say so
     findings = [
-        _finding(model, futures, item.cause, quest.schedule, quest.proved)
+        _finding(model, futures, item.cause, tidy(model, quest.goal, quest.schedule), quest.proved)
         for item, quest in zip(found, quests, strict=True)
     ]
     findings.sort(key=lambda finding: (len(finding.schedule), finding.kind, finding.effect))

@@ -11,7 +11,7 @@ indivisible step, except those that declare ``two_steps`` (a launch), whose star
 that others see the busy device and the scratch memory. An upload is done as soon as it is queued.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -75,18 +75,26 @@ BLOCKED = Move(blocked=True)
 class _Table:
     """The moves of one node, by the values of the slots that its effect reads."""
 
-    __slots__ = ("moves", "reads", "select", "writes")
+    __slots__ = ("moves", "reads", "select", "touched", "writes")
 
     def __init__(self) -> None:
         self.reads: tuple[int, ...] = ()
         self.select: Any = lambda state: ()
         self.writes: set[int] = set()
+        self.touched: frozenset[int] = frozenset()  # all slots that it reads or writes
         self.moves: dict[Any, Move] = {}
 
     def widen(self, slots: set[int]) -> None:
         self.reads = tuple(sorted({*self.reads, *slots}))
         self.select = itemgetter(*self.reads)
         self.moves.clear()
+
+    def add(self, reads: set[int], written: Iterable[int]) -> None:
+        """Take note of what an evaluation read and wrote."""
+        self.writes.update(written)
+        if not reads <= set(self.reads):
+            self.widen(reads)
+        self.touched = frozenset((*self.reads, *self.writes))
 
 
 class StateView:
@@ -200,9 +208,11 @@ class Model:
         return [slot for slot in self.actor_slots if state[slot] > ENDED]
 
     def table(self, number: int) -> _Table:
-        while len(self.tables) < len(self.nodes):
-            self.tables.append(_Table())
-        return self.tables[number]
+        try:
+            return self.tables[number]
+        except IndexError:
+            self.tables.extend(_Table() for _ in range(len(self.nodes) - len(self.tables)))
+            return self.tables[number]
 
     def move(self, state: State, slot: int) -> Move:
         """What the actor in the slot does next."""
@@ -211,11 +221,9 @@ class Model:
         move = table.moves.get(table.select(state))
         if move is None:
             move, view = self._evaluate(state, slot, self.nodes[number])
-            table.writes.update(view.written)
             if len(self.names) > self.width:
                 raise WidthExceeded
-            if not view.reads <= set(table.reads):
-                table.widen(view.reads)
+            table.add(view.reads, view.written)
             table.moves[table.select(state)] = move
         return move
 

@@ -166,7 +166,8 @@ def _shorten(model: Model, quests: list[Quest], budget: Budget, reduction: Parti
             total = made + len(moves)
             if fault is not None:
                 for quest in pending:
-                    if total < len(quest.schedule) and quest.goal.fault(fault, model.names[slot]):
+                    shows = quest.goal.fault is not None and quest.goal.fault(fault, model.names[slot])
+                    if shows and total < len(quest.schedule):
                         buckets[max(total, least)].append((state, made, (quest, moves)))
             elif moves and total < steps.get(following, _FAR):
                 left = estimate(following)
@@ -208,6 +209,37 @@ def _path(parents: Mapping[State, tuple[State, tuple[int, ...]]], initial: State
         state, moves = parents[state]
         pieces.append(moves)
     return [slot for moves in reversed(pieces) for slot in moves]
+
+
+def tidy(model: Model, goal: Goal, schedule: list[int]) -> list[int]:
+    """The same steps with fewer changes of actor, where that order shows the goal too."""
+    schedule = list(schedule)
+    for place in range(len(schedule) - 2):
+        actor = schedule[place]
+        if schedule[place + 1] == actor:
+            continue
+        later = next((index for index in range(place + 2, len(schedule)) if schedule[index] == actor), None)
+        if later is not None:
+            moved = [*schedule[: place + 1], actor, *schedule[place + 1 : later], *schedule[later + 1 :]]
+            if shows(model, goal, moved):
+                schedule = moved
+    return schedule
+
+
+def shows(model: Model, goal: Goal, schedule: Sequence[int]) -> bool:
+    """Whether a schedule can take place and shows the goal at its end."""
+    state = model.initial()
+    for number, slot in enumerate(schedule, 1):
+        if state[slot] <= ENDED:
+            return False
+        move = model.move(state, slot)
+        if move.fault is not None:
+            at_end = number == len(schedule) and goal.fault is not None
+            return at_end and goal.fault(move.fault, model.names[slot])
+        if move.blocked:
+            return False
+        state = move.apply(state)
+    return goal.state is not None and goal.state(state)
 
 
 def all_ended(model: Model) -> tuple[tuple[int, frozenset[int]], ...]:

@@ -262,3 +262,16 @@ def test_several_kinds_are_all_found():
     found = run(a=nest(RED, BLUE), b=nest(BLUE, RED), c=borrow(6, give_back=False), d=borrow(6, give_back=False))
     assert kinds(found) == ["lock_order_deadlock", "oom"]
     assert found.outcomes == {"device_oom", "deadlock"}
+
+
+def test_a_name_that_is_forked_again_is_another_actor_while_the_first_still_runs():
+    @program
+    def parent():
+        yield Fork(plain(Notify(SEMAPHORE)), "child")
+        yield Fork(plain(), "child")
+        yield Acquire(RED)
+        yield Release(RED)
+
+    # b need not wait for its first child to end: it stands before the lock after two steps, and so it may for ever.
+    found = run(a=plain(Acquire(RED)), b=parent())
+    assert [len(finding.schedule) for finding in found.findings if "b" in finding.actors] == [3]
