@@ -102,7 +102,11 @@ def blocked_slots(model: Model, state: State) -> list[int]:
 
 
 def waits_for_ever(model: Model, futures: Futures, state: State) -> list[int]:
-    """Slots of the blocked actors that nobody outside this very set can ever set free; empty if there are none."""
+    """Slots of the blocked actors that nobody outside this very set can ever set free; empty if there are none.
+
+    What the others can do is judged by what their programs may still do from where they stand, whatever they receive.
+    So some may have to come further before a deadlock is certain; none is reported that is not one.
+    """
     stuck = blocked_slots(model, state)
     living = model.living(state)
     while True:

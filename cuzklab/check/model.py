@@ -136,6 +136,7 @@ class Model:
     def __init__(self, programs: Mapping[str, Sequence[Program]], queue_bound: int, merge: bool = True) -> None:
         if not programs:
             raise BadInput("nothing to check: there are no programs")
+        self.programs = {actor: tuple(sequence) for actor, sequence in programs.items()}
         self.queue_bound = queue_bound
         self.unfolding = Unfolding(merge)
         self.nodes: list[Node] = self.unfolding.nodes
@@ -144,6 +145,7 @@ class Model:
         self.names: list[Hashable] = []  # of each slot: the actor's name, or the key
         self.values: list[list[Any]] = []  # of each slot: the values seen, by their number; unused for actors
         self.actor_slots: list[int] = []
+        self.is_actor: set[int] = set()
         self.lock_slots: list[int] = []
         self.parents: dict[int, int] = {}  # of a forked actor's slot: the slot of the actor that forked it
         self.contended_tasks: set[int] = set()  # slots of tasks whose name was forked again before they were joined
@@ -152,7 +154,7 @@ class Model:
         self._numbers: list[dict[Any, int]] = []
         self._slots: dict[Hashable, int] = {}
         self._roots: dict[int, int] = {}
-        for actor, sequence in programs.items():
+        for actor, sequence in self.programs.items():
             self._roots[self.actor_slot(actor)] = self.unfolding.root(actor, sequence)
         if all(root == ENDED for root in self._roots.values()):
             raise BadInput("nothing to check: no program yields an effect")
@@ -165,7 +167,8 @@ class Model:
 
     def actor_slot(self, actor: str) -> int:
         slot = self._slot(("actor", actor), actor)
-        if slot not in self.actor_slots:
+        if slot not in self.is_actor:
+            self.is_actor.add(slot)
             self.actor_slots.append(slot)
         return slot
 

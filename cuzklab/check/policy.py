@@ -45,6 +45,7 @@ def check(
     margin_bytes: int = MARGIN_BYTES,
     partial_order: bool = True,
     merge: bool = True,
+    symmetric: bool = True,
     shortest: bool = True,
     queue_bound: int = QUEUE_BOUND,
     max_states: int = MAX_STATES,
@@ -67,7 +68,7 @@ def check(
     devices : int
     margin_bytes : int
         What the engine leaves free when it decides by the amount of free memory.
-    partial_order, merge, shortest, queue_bound, max_states, seconds, progress
+    partial_order, merge, symmetric, shortest, queue_bound, max_states, seconds, progress
         As for `explore`.
 
     Raises
@@ -87,8 +88,8 @@ def check(
     gpus = tuple(Gpu(index, vram_bytes, margin_bytes) for index in range(devices))
     exploration = explore(
         worker_programs(policy, workers=workers, partitions=partitions, gpus=gpus, sizes=sizes),
-        partial_order=partial_order, merge=merge, shortest=shortest, queue_bound=queue_bound, max_states=max_states,
-        seconds=seconds, progress=progress,
+        partial_order=partial_order, merge=merge, symmetric=symmetric, shortest=shortest, queue_bound=queue_bound,
+        max_states=max_states, seconds=seconds, progress=progress,
     )  # fmt: skip
     conditions: Mapping[str, Any] = {
         "workers": workers, "partitions": partitions, "devices": devices, "vram_bytes": vram_bytes,

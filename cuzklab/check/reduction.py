@@ -24,6 +24,7 @@ from collections.abc import Iterable
 
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.model import Model, Move, State
+from cuzklab.check.symmetry import Symmetry
 
 
 class AssumptionBroken(Exception):
@@ -33,8 +34,8 @@ class AssumptionBroken(Exception):
 class PartialOrder:
     """What is known about who touches which key under which locks, and what was relied on."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, symmetry: Symmetry | None = None) -> None:
+        self._model, self._symmetry = model, symmetry
         self._users: dict[int, set[int]] = {}
         self._guards: dict[int, frozenset[int]] = {}
         self._relied: set[int] = set()
@@ -58,16 +59,22 @@ class PartialOrder:
             return
         self._noted.add(signature)
         held, broken = self._held(state, slot), False
+        renamings = self._symmetry.all_renamings() if self._symmetry else ()
         for key in table.touched:
-            users = self._users.setdefault(key, set())
-            guards = self._guards.get(key)
-            if slot in users and guards <= held:
+            if slot in self._users.get(key, ()) and self._guards[key] <= held:
                 continue
-            users.add(slot)
-            self._guards[key] = held if guards is None else guards & held
-            broken |= key in self._relied
+            broken |= self._learn(key, slot, held)
+            for renaming in renamings:  # what one member does, all do under their own names
+                image = frozenset(renaming.slot(lock) for lock in held)
+                broken |= self._learn(renaming.slot(key), renaming.slot(slot), image)
         if broken:
             raise AssumptionBroken
+
+    def _learn(self, key: int, user: int, held: frozenset[int]) -> bool:
+        """Keep that the user touches a key while it holds some locks; whether that breaks what was relied on."""
+        self._users.setdefault(key, set()).add(user)
+        self._guards[key] = self._guards.get(key, held) & held
+        return key in self._relied
 
     def alone(self, state: State, slot: int, move: Move) -> bool:
         """Whether the move, which is possible and does not fault, need not be interleaved with those of others."""

@@ -142,7 +142,7 @@ def many():
 
 
 def test_too_few_states_claim_nothing():
-    found = explore(many(), partial_order=False, max_states=3000)
+    found = explore(many(), partial_order=False, symmetric=False, max_states=3000)
     assert (found.complete, found.verdict, found.findings) == (False, "unknown", ())
     assert found.stopped == "3000 states were not enough"
     assert 3000 <= found.states < 13**4
@@ -161,7 +161,7 @@ def test_an_interruption_leaves_what_was_covered():
     def stop(states, seconds):
         raise KeyboardInterrupt
 
-    found = explore(many(), partial_order=False, progress=stop)
+    found = explore(many(), partial_order=False, symmetric=False, progress=stop)
     assert (found.complete, found.verdict, found.stopped) == (False, "unknown", "interrupted")
     assert found.states == 1024
 
@@ -170,13 +170,21 @@ def test_what_was_found_before_an_interruption_counts_but_is_not_called_shortest
     def stop(states, seconds):
         raise KeyboardInterrupt
 
-    found = explore(many() | {"z": (plain(Release(RED)),)}, partial_order=False, progress=stop)
+    found = explore(many() | {"z": (plain(Release(RED)),)}, partial_order=False, symmetric=False, progress=stop)
     assert (found.complete, found.verdict) == (False, "unsafe")
     assert [(finding.kind, finding.shortest) for finding in found.findings] == [("release_by_non_owner", False)]
 
 
 def test_an_incomplete_check_says_that_it_proves_nothing():
-    found = check(load("phase9"), workers=3, partitions=2, vram_bytes=16 * GiB, partial_order=False, max_states=1500)
+    found = check(
+        load("phase9"),
+        workers=3,
+        partitions=2,
+        vram_bytes=16 * GiB,
+        partial_order=False,
+        symmetric=False,
+        max_states=1500,
+    )
     assert found.to_json()["verdict"] == "unknown" and not found.to_json()["complete"]
     text = render_text(found, width=300)
     assert "nothing found, but not every interleaving was covered: 1500 states were not enough" in text
@@ -185,5 +193,5 @@ def test_an_incomplete_check_says_that_it_proves_nothing():
 
 def test_progress_is_told():
     seen = []
-    explore(many(), partial_order=False, progress=lambda states, seconds: seen.append(states))
+    explore(many(), partial_order=False, symmetric=False, progress=lambda states, seconds: seen.append(states))
     assert seen == [1024 * number for number in range(1, 13**4 // 1024 + 1)]
