@@ -6,6 +6,7 @@ stored one is not repeated, so an interrupted experiment goes on where it stoppe
 
 import hashlib
 import json
+import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -165,6 +166,7 @@ def execute(
         place = Path(out) / "runs" / step.label
         stored = _stored(place, step)
         if stored is None:
+            shutil.rmtree(place, ignore_errors=True)
             report(number / len(todo), step.label)
             stored = _DO[step.do](
                 step, place, part(report, number / len(todo), (number + 1) / len(todo), step.label + " ")
@@ -180,3 +182,63 @@ def _stored(place: Path, step: Step) -> Run | None:
     except RunError:
         return None
     return run if run.info.inputs.get("step") == step.key else None
+
+
+def _check(step: Step, place: Path, report: Report) -> Run:
+    from cuzklab import check, policies
+
+    values = step.values
+    result = check.check(
+        policies.load(values["policy"], **values.get("options", {})),
+        workers=values["workers"],
+        partitions=values["partitions"],
+        vram_bytes=parse_size(values["vram"]),
+        progress=lambda states, words="": report(0.5, f"{states:,} states"),
+    )
+    inputs = {"step": step.key}
+    if not result.findings:
+        return check.check_run(result, place, inputs)
+    # The shortest schedule stands for the check; the run's conditions say how many findings there are.
+    finding = min(result.findings, key=lambda finding: len(finding.schedule))
+    return check.counterexample_run(result, finding, place, inputs)
+
+
+def _simulate(step: Step, place: Path, report: Report) -> Run:
+    from cuzklab import policies
+    from cuzklab.simulate import simulate
+
+    values = step.values
+    simulation = simulate(
+        policies.load(values["policy"], **values.get("options", {})),
+        values["hardware"],
+        values["workload"],
+        proofs=values["proofs"],
+        in_flight=values["in_flight"],
+        gpu_workers=values["workers"],
+        synthesis_workers=values["synthesis_workers"],
+        lookahead=values.get("lookahead"),
+        vram_bytes=parse_size(values["vram"]),
+        seed=values["seed"],
+    )
+    return simulation.to_run(place, {"step": step.key})
+
+
+def _live(step: Step, place: Path, report: Report) -> Run:
+    from cuzklab import policies
+    from cuzklab.live import run_live
+
+    values = step.values
+    result = run_live(
+        policies.load(values["policy"], **values.get("options", {})),
+        log2_domain=values["log2_domain"],
+        proofs=values["proofs"],
+        partitions=values["partitions"],
+        gpu_workers=values["workers"],
+        vram_equivalent_bytes=parse_size(values["vram"]),
+        seed=values["seed"],
+        progress=report,
+    )
+    return result.write(place, {"step": step.key})
+
+
+_DO: Mapping[str, Callable[[Step, Path, Report], Run]] = {"check": _check, "simulate": _simulate, "live": _live}

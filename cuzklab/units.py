@@ -140,7 +140,7 @@ def format_value(value: float, unit: str) -> str:
         case "s":
             return format_seconds(value)
         case "s/proof":
-            return f"{_three_digits(value)} s/proof"
+            return f"{format_seconds(value)}/proof"
         case "1" if value == int(value):
             return f"{int(value):,}"
         case "1":

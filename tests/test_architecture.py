@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "cuzklab"
 ALLOWED = {
     "errors": set(),
     "atomic": set(),
+    "progress": set(),
     "resources": set(),
     "units": set(),
     "policies": set(),
@@ -27,7 +28,7 @@ ALLOWED = {
     "analysis": {"trace", "units"},
     "report": {"analysis", "trace", "units", "resources"},
 }
-EVERYBODY = {"errors", "atomic"}
+EVERYBODY = {"errors", "atomic", "progress", "version"}
 KNOW_ALL = {"cli", "experiment", "__main__", "__init__"}
 
 
@@ -50,7 +51,7 @@ def imported_rooms(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: relative imports hide the direction of a dependency"
             names = [node.module]
             if node.module == "cuzklab":
-                names = [f"cuzklab.{alias.name}" for alias in node.names]
+                names = [f"cuzklab.{alias.name}" for alias in node.names if alias.name != "__version__"]
         else:
             continue
         rooms |= {name.split(".")[1] for name in names if name.startswith("cuzklab.")}
@@ -78,7 +79,7 @@ def test_modules_stay_readable():
 
 
 # The effects are one language: their rules are read side by side.
-EXCEPTIONS = {"policies/effects.py": 850}
+EXCEPTIONS = {"policies/effects.py": 900}
 
 
 def test_help_needs_neither_cuda_nor_the_heavy_packages():

@@ -96,7 +96,7 @@ def _with(text: str, old: str, new: str) -> str:
         ("pinned_bytes_per_s = 53e9", "pinned_bytes_per_s = 5e9", "pageable_bytes_per_s is above"),
         ("pinned_bytes_per_s = 53e9", "pinned_bytes_per_s = 0", "must be above 0"),
         ('margin_bytes = "512MiB"', 'margin_bytes = "16GiB"', "device.margin_bytes leaves nothing"),
-        ("memory_efficiency = 0.2245", "memory_efficiency = 1.5", "must be above 0, at most 1"),
+        ("memory_efficiency = 0.09", "memory_efficiency = 1.5", "must be above 0, at most 1"),
         ("synthesis = 24.91e6", "synthesis = 0", "field rates.synthesis is 0.0; it must be above 0"),
         ("epilogue = 200 ", "epilog = 200 ", "unknown field rates.epilog"),
         ("prep_msm = 172.4e6", "#", "field rates.prep_msm is missing"),
@@ -108,7 +108,7 @@ def _with(text: str, old: str, new: str) -> str:
         ("cores = 96", f"cores = 1{'0' * 5000}", "not TOML"),
         ("cores = 96", f"cores = 0x1{'0' * 5000}", "field host.cores is too large"),
         (
-            "memory_efficiency = 0.2245",
+            "memory_efficiency = 0.09",
             f"memory_efficiency = 1{'0' * 400}",
             "field host.memory_efficiency is too large",
         ),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from cuzklab.analysis import locks
-from cuzklab.analysis.frames import cpu_work, device_work, root, table
+from cuzklab.analysis.frames import cpu_work, device_work, per_run, root, table
 from cuzklab.trace import Run
 
 FAILED_CALL = "failed_partition"  # the name of a call's span whose partition was not proved
@@ -14,6 +14,7 @@ CALL_COLUMNS = {
 }  # fmt: skip
 
 
+@per_run
 def calls(run: Run) -> pd.DataFrame:
     """The GPU calls of a run, in order of their ends.
 

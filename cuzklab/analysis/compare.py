@@ -11,7 +11,7 @@ from cuzklab.units import METRIC_KINDS, Metric
 
 RESAMPLES = 4000
 CONFIDENCE = 0.95
-MIN_SAMPLES = 3  # fewer partitions say nothing about their spread
+MIN_SAMPLES = 3  # fewer samples say nothing about their spread
 
 # Figures of time that a design is judged by, the most telling first: throughput, then latency.
 JUDGED_BY = ("batch_average", "steady_interval", "prove_time", "wall")
@@ -19,6 +19,9 @@ JUDGED_BY = ("batch_average", "steady_interval", "prove_time", "wall")
 # A difference in one of these makes two runs different experiments. Others (workers, queue lengths) are knobs that
 # belong to a design; they are named beside the figures where they differ.
 MUST_MATCH = ("workload", "hardware", "backend", "c", "partitions")
+
+# What a design is, and how large its device: told in other words.
+_OF_THE_DESIGN = {"policy", "options", "vram_bytes", "vram_equivalent_bytes", "margin_bytes"}
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,12 @@ class Comparison:
     ratio : float
         Candidate divided by baseline; below 1 is faster.
     low, high : float or None
-        Bootstrap interval of the ratio (95 %), from the spread between partitions of one run each; how much a run
-        repeated differs is not in it. None where there are too few partitions.
+        Bootstrap interval of the ratio (95 %), from the spread within one run each; how much a run repeated differs
+        is not in it. None where there are too few samples.
     samples : (int, int)
-        Partitions that it rests on.
+        Number of samples that it rests on.
+    sampled : str
+        What a sample is: proofs or partitions.
     """
 
     candidate: Metric
@@ -43,6 +48,7 @@ class Comparison:
     low: float | None
     high: float | None
     samples: tuple[int, int]
+    sampled: str = "partitions"
 
     @property
     def gain(self) -> float:
@@ -56,32 +62,39 @@ class Comparison:
 
 
 def compare(candidate: Run, baseline: Run, kind: str) -> Comparison | None:
-    """Compare a figure of two runs; None where one of them lacks it.
-
-    Raises
-    ------
-    MetricKindError
-        The figures are of different kinds.
-    """
+    """Compare a figure of two runs; None where one of them lacks it or the baseline's is zero."""
     mine, theirs = metric(candidate, kind), metric(baseline, kind)
     if mine is None or theirs is None or not theirs.value:
         return None
     ratio = mine.ratio(theirs)
-    samples = [_samples_ns(run, kind) for run in (candidate, baseline)]
+    samples, sampled = _samples_ns(candidate, baseline, kind)
     low, high = bootstrap_ratio(*samples)
     sizes = (len(samples[0]), len(samples[1]))
     if low is None or high is None:
-        return Comparison(mine, theirs, ratio, None, None, sizes)
+        return Comparison(mine, theirs, ratio, None, None, sizes, sampled)
     # The interval is that of the quotient of means; it is carried over to the figures, which may be differently scaled.
     scale = ratio / (samples[0].mean() / samples[1].mean())
-    return Comparison(mine, theirs, ratio, low * scale, high * scale, sizes)
+    return Comparison(mine, theirs, ratio, low * scale, high * scale, sizes, sampled)
 
 
-def _samples_ns(run: Run, kind: str) -> np.ndarray:
-    """What varies from partition to partition and makes up a figure: call durations, or times between completions."""
-    if METRIC_KINDS[kind][0] == "s/proof" or kind == "wall":
-        return completion_intervals_ns(run)
-    return calls(run)["duration_ns"].to_numpy()
+def _samples_ns(candidate: Run, baseline: Run, kind: str) -> tuple[list[np.ndarray], str]:
+    """What makes up a figure and varies within a run: durations of calls, or times between completions.
+
+    Partitions come out in bursts (as many as are synthesised at a time), so successive times between them are not
+    independent. Where there are enough, the times in which a proof's worth of partitions comes out are taken.
+    """
+    runs = (candidate, baseline)
+    if METRIC_KINDS[kind][0] != "s/proof" and kind != "wall":
+        return [calls(run)["duration_ns"].to_numpy() for run in runs], "partitions"
+    intervals = [completion_intervals_ns(run) for run in runs]
+    partitions = [int(run.info.conditions.get("partitions", 1)) for run in runs]
+    proofs = [len(times) // size for times, size in zip(intervals, partitions, strict=True)]
+    if min(proofs) < MIN_SAMPLES:
+        return intervals, "partitions"
+    return [
+        times[: number * size].reshape(number, size).mean(axis=1)
+        for times, number, size in zip(intervals, proofs, partitions, strict=True)
+    ], "proofs"
 
 
 def bootstrap_ratio(
@@ -115,9 +128,9 @@ def bootstrap_ratio(
 
 
 def differing(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:
-    """Conditions in which two runs differ: name → (candidate's, baseline's). Policy options are not among them."""
+    """Conditions in which two runs differ: name → (candidate's, baseline's); policies and limits are not among them."""
     mine, theirs = candidate.info.conditions, baseline.info.conditions
-    names = sorted((set(mine) | set(theirs)) - {"policy", "options", "vram_equivalent_bytes"})
+    names = sorted((set(mine) | set(theirs)) - _OF_THE_DESIGN)
     return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
 
 

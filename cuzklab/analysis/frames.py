@@ -4,7 +4,9 @@ Workers are named by their root: the threads that ``gpu0.w1`` starts (``gpu0.w1/
 without their part: ``batch_add.l`` is a use of ``batch_add``.
 """
 
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,20 @@ _TIME_COLUMNS = {
     "kernels": ("start", "end"),
     "waits": ("start", "end"),
 }
+
+
+def per_run(compute: Callable[[Run], pd.DataFrame]) -> Callable[[Run], pd.DataFrame]:
+    """Compute a table of a run once for as long as the run is in memory: stored runs do not change."""
+    kept: dict[int, pd.DataFrame] = {}
+
+    @wraps(compute)
+    def table_of(run: Run) -> pd.DataFrame:
+        if id(run) not in kept:
+            kept[id(run)] = compute(run)
+            weakref.finalize(run, kept.pop, id(run), None)
+        return kept[id(run)].copy()
+
+    return table_of
 
 
 def table(rows: Iterable[tuple[Any, ...]], columns: Mapping[str, str]) -> pd.DataFrame:
@@ -71,6 +87,7 @@ def missing(run: Run, *tables: str) -> str:
     return ", ".join(absent)
 
 
+@per_run
 def device_work(run: Run) -> pd.DataFrame:
     """What ran on the devices.
 
@@ -90,6 +107,7 @@ def device_work(run: Run) -> pd.DataFrame:
     return _work(spans, spans["name"], spans["thread"])
 
 
+@per_run
 def cpu_work(run: Run) -> pd.DataFrame:
     """Stages that ran on the CPU; columns `WORK_COLUMNS`."""
     spans = run.table("spans")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from cuzklab.analysis.frames import root, window
+from cuzklab.analysis.frames import per_run, root, window
 from cuzklab.analysis.intervals import covered, total, union
 from cuzklab.trace import Run
 
@@ -13,6 +13,7 @@ USE_COLUMNS = (
 )  # fmt: skip
 
 
+@per_run
 def uses(run: Run) -> pd.DataFrame:
     """Every use of every lock, in order of request.
 
@@ -89,9 +90,9 @@ def _handoffs(rows: pd.DataFrame) -> pd.DataFrame:
     known = before["worker"].notna()
     waited = known & (got["requested_ns"] < before["released_ns"])
     delay = (got["acquired_ns"] - before["released_ns"].fillna(0).astype(np.int64)).where(waited, 0).clip(lower=0)
-    return pd.DataFrame(
-        {"handoff": (known & (before["worker"] != got["worker"])), "delay_ns": delay.astype(np.int64)}
-    ).reindex(rows.index, fill_value=0)
+    handoff = known & (before["worker"] != got["worker"])
+    found = pd.DataFrame({"handoff": handoff.astype(np.int64), "delay_ns": delay.astype(np.int64)})
+    return found.reindex(rows.index, fill_value=0)
 
 
 def waited_for(run: Run) -> pd.DataFrame:

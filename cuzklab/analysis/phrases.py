@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 
 from cuzklab.analysis import vram
-from cuzklab.analysis.case import Case
+from cuzklab.analysis.case import CHECKED, Case
+from cuzklab.analysis.frames import window
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size
 
@@ -21,6 +22,41 @@ def listing(words: Iterable[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     *most, last = list(words) or [""]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def merged(clauses: Iterable[str], common_words: int = 4) -> list[str]:
+    """Clauses, said once, with neighbours joined that begin alike.
+
+    ``is safe for at most 2 workers`` and ``is safe for at most 3 workers`` become
+    ``is safe for at most 2 workers and 3 workers``: what they share is at least `common_words` words.
+    """
+    groups: list[list[list[str]]] = []
+    for clause in dict.fromkeys(clauses):
+        words = clause.split()
+        if groups and _shared([*groups[-1], words]) >= common_words:
+            groups[-1].append(words)
+        else:
+            groups.append([words])
+    return [_joined(group) for group in groups]
+
+
+def _shared(clauses: list[list[str]]) -> int:
+    """Number of first words in which all agree; 0 where one clause would have no other words left."""
+    columns = list(zip(*clauses))
+    same = next((place for place, column in enumerate(columns) if len(set(column)) > 1), len(columns))
+    return same if same < len(columns) else 0
+
+
+def _joined(clauses: list[list[str]]) -> str:
+    if len(clauses) == 1:
+        return " ".join(clauses[0])
+    same = _shared(clauses)
+    return f"{' '.join(clauses[0][:same])} {listing(' '.join(words[same:]) for words in clauses)}"
+
+
+def sizes_in_words(text: str) -> str:
+    """A text in which ``8589934592 B`` reads ``8.00 GiB``."""
+    return re.sub(r"\b(\d{4,}) B\b", lambda match: format_size(int(match[1])), text)
 
 
 def sentence_case(text: str) -> str:
@@ -38,7 +74,8 @@ def percent(share: float) -> str:
     value = 100 * share
     if value and abs(value) < 0.1:
         return "under 0.1 %" if value > 0 else "over −0.1 %"
-    return f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
+    text = f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
+    return text.replace("-", "−")
 
 
 def held_by(holdings: pd.DataFrame, run: Run) -> str:
@@ -56,6 +93,13 @@ def failed_request(request: Mapping[str, Any], run: Run) -> str:
     """A request that did not fit, and why: a row of `vram.failed_requests` as a sentence without its full stop."""
     holdings = vram.holdings(run, request["event"])
     lock = f" under {request['lock_held']}" if request["lock_held"] else ""
+    if request["short_bytes"] <= 0:
+        return (
+            f"{worker(request['worker'], run)}'s request for {request['buffer']}"
+            f" ({format_size(request['requested_bytes'])}){lock} failed {moment(request['time_ns'], run)} although only"
+            f" {format_size(request['live_bytes'])} of {format_size(request['limit_bytes'])} were live: more than"
+            f" {format_size(-request['short_bytes'])} must have been kept by the memory pool or lost to fragmentation"
+        )
     return (
         f"{worker(request['worker'], run)}'s request for {request['buffer']}"
         f" ({format_size(request['requested_bytes'])}){lock} failed {moment(request['time_ns'], run)}:"
@@ -66,12 +110,9 @@ def failed_request(request: Mapping[str, Any], run: Run) -> str:
 
 def moment(time_ns: int, run: Run) -> str:
     """When, from the start of the run: ``at 14.0 ms``; in a counterexample ``in step 9``."""
-    from cuzklab.analysis.frames import window
-
-    start, _ = window(run)
     if run.info.time_unit == "step":
-        return f"in step {time_ns - start + 1}"
-    return f"at {format_seconds((time_ns - start) * 1e-9)}"
+        return f"in step {time_ns}"
+    return f"at {format_seconds((time_ns - window(run)[0]) * 1e-9)}"
 
 
 def memory(limit_bytes: int | None) -> str:
@@ -89,11 +130,13 @@ def device_of(run: Run, case: Case) -> str:
 
 
 def run_kind(run: Run) -> str:
-    """``the live run``, ``the simulation``, ``the check``."""
-    return {
+    """``the live run with gw 2``, ``the simulation with gw 3``, ``the check``."""
+    kind = {
         "live": "the live run", "imported": "the imported capture", "simulated": "the simulation",
         "counterexample": "the check", "check": "the check",
     }[run.info.origin]  # fmt: skip
+    gpu_workers = run.info.conditions.get("gw")
+    return kind if gpu_workers is None or run.info.origin in CHECKED else f"{kind} with gw {gpu_workers}"
 
 
 def differences(of: Mapping[str, tuple[object, object]]) -> str:

@@ -5,7 +5,7 @@ The rules look at a finding's aspect, role, subject and limit, never at the name
 1. Something shows that the candidate cannot run on the device in question: **revert** if the baseline is known to work
    there, else **tune**.
 2. It runs there, and some comparisons show a gain above the noise and none a loss: **keep**; **tune** if findings on
-   the mechanism speak against it.
+   its own mechanism speak against it.
 3. Some show a loss and none a gain: **revert**. Some show each: **tune**.
 4. All are below the noise: **revert** if findings speak against it (a more complicated design for nothing), else
    **tune**.
@@ -17,9 +17,8 @@ from typing import Any
 
 from cuzklab.analysis.case import Case, metrics_of
 from cuzklab.analysis.model import Finding, Verdict
-from cuzklab.analysis.phrases import memory
+from cuzklab.analysis.phrases import memory, merged
 from cuzklab.trace import Run
-from cuzklab.units import format_size
 
 FORMAT_VERSION = 1
 
@@ -38,8 +37,9 @@ def verdict(case: Case, findings: Sequence[Finding]) -> Verdict:
     if infeasible:
         return _infeasible(case, findings, infeasible, against, elsewhere)
     if gains and not losses:
-        if against:
-            return _say("tune", f"Tune {case.candidate} {where}", [*gains, *against], case)
+        hazards = [found for found in against if found.subject == case.candidate]
+        if hazards:
+            return _say("tune", f"Tune {case.candidate} {where}", [*gains, *hazards], case, hazards[0].would_change)
         return _say("keep", f"Keep {case.candidate} {where}", [*gains, *_pick(here, "feasibility", "supports")], case)
     if losses and not gains:
         return _say("revert", f"Revert {case.candidate} {where}", [*losses, *against], case)
@@ -61,20 +61,14 @@ def _infeasible(
 ) -> Verdict:
     of_baseline = [found for found in findings if found.subject == case.baseline and case.is_here(found.vram_bytes)]
     fails = _pick(of_baseline, "feasibility", "supports")
-    works = [found for found in of_baseline if found.aspect == "feasibility" and found.role == "context"]
-    ran = case.select(case.baseline, ("live", "imported", "simulated"), ("ok",), case.here_bytes)
+    works = _pick(of_baseline, "feasibility", "context")
     roomier = sorted(
         (found for found in elsewhere if found.aspect == "feasibility" and found.role != "against"),
         key=lambda found: found.vram_bytes or 0,
     )[:1]
     where = memory(case.here_bytes)
-    then = "; ".join(f"it {found.gist}" for found in roomier)
-    change = (
-        f"a device of {format_size(roomier[0].vram_bytes)} or more, where {then}"
-        if roomier
-        else "a device with more memory on which it is shown to work"
-    )
-    if (works or ran) and not fails:
+    change = "a device with more memory" + (f": it {roomier[0].gist}" if roomier else " on which it is shown to work")
+    if works and not fails:
         because = [*infeasible, *works, *against, *roomier]
         return _say("revert", f"Revert {case.candidate} {where}", because, case, change)
     because = [*infeasible, *fails, *roomier]
@@ -108,12 +102,7 @@ def _pick(findings: Iterable[Finding], aspect: str, role: str) -> list[Finding]:
 
 
 def _say(decision: str, head: str, because: list[Finding], case: Case, would_change: str = "") -> Verdict:
-    clauses: list[str] = []
-    for found in because:
-        subject = "it" if found.subject == case.candidate else found.subject
-        clause = f"{subject} {found.gist}"
-        if clause not in clauses:
-            clauses.append(clause)
+    clauses = merged(f"{'it' if found.subject == case.candidate else found.subject} {found.gist}" for found in because)
     sentence = f"{head}: {'; '.join(clauses)}." if clauses else f"{head}."
     return Verdict(decision, sentence, _ids(because), would_change or because[0].would_change)
 

@@ -3,16 +3,18 @@
 import numpy as np
 import pandas as pd
 
-from cuzklab.analysis.frames import root, table
+from cuzklab.analysis.frames import per_run, root, table
 from cuzklab.trace import Run
 
-NOT_TRACED = "(not traced)"
+NOT_TRACED = "(kept by the pool or not traced)"
+_OF_ALLOCATIONS = ("alloc", "free", "fail")  # `live` of a reservation's row is a sum of promises, not of allocations
 _HOLDING = {"buffer": "str", "worker": "str", "partition": "str", "bytes": "int64"}
 HOLDING_COLUMNS = tuple(_HOLDING)
 
 
+@per_run
 def steps(run: Run) -> pd.DataFrame:
-    """Live bytes after each event, against the limit.
+    """Live bytes after each allocation, free and failed request, against the limit.
 
     Returns
     -------
@@ -21,6 +23,7 @@ def steps(run: Run) -> pd.DataFrame:
         `headroom_bytes` (limit − live), `worker`, `partition`, `lock_held`.
     """
     rows = run.table("vram")
+    rows = rows[rows["op"].isin(_OF_ALLOCATIONS)].reset_index(drop=True)
     return pd.DataFrame(
         {
             "time_ns": rows["time"],
@@ -38,6 +41,7 @@ def steps(run: Run) -> pd.DataFrame:
     )
 
 
+@per_run
 def allocations(run: Run) -> pd.DataFrame:
     """The life of each allocation.
 
@@ -86,11 +90,11 @@ def holdings(run: Run, event: int) -> pd.DataFrame:
         the trace does not name (memory that a pool keeps, allocations from before the recording) is one row of the
         buffer `NOT_TRACED`.
     """
-    at = run.table("vram").iloc[event]
+    at = steps(run).iloc[event]
     lives = allocations(run)
     alive = (lives["device"] == at["device"]) & (lives["first_event"] <= event) & (event < lives["last_event"])
     held = lives.loc[alive, list(HOLDING_COLUMNS)]
-    rest = int(at["live"]) - int(held["bytes"].sum())
+    rest = int(at["live_bytes"]) - int(held["bytes"].sum())
     if rest > 0:
         unknown = table([(NOT_TRACED, "", "", rest)], _HOLDING)
         held = pd.concat([held, unknown]) if len(held) else unknown
@@ -125,7 +129,8 @@ def failed_requests(run: Run) -> pd.DataFrame:
     -------
     DataFrame
         `event`, `time_ns`, `device`, `worker`, `partition`, `buffer`, `requested_bytes`, `live_bytes`,
-        `limit_bytes`, `short_bytes` (how much more memory it would have taken), `lock_held`.
+        `limit_bytes`, `short_bytes` (how much more memory it would have taken; not above 0 where what was live left
+        room, so that memory kept by the pool or fragmentation was in the way), `lock_held`.
     """
     events = steps(run)
     failed = events[events["op"] == "fail"].rename(columns={"bytes": "requested_bytes"})

@@ -41,7 +41,9 @@ def outcome_of(finding: Finding) -> str:
     return "deadlock" if finding.wait_for else _OUTCOMES.get(finding.kind, "fault")
 
 
-def counterexample_run(result: CheckResult, finding: Finding, place: Path) -> Run:
+def counterexample_run(
+    result: CheckResult, finding: Finding, place: Path, inputs: Mapping[str, str] | None = None
+) -> Run:
     """Write a finding's schedule as a run.
 
     Parameters
@@ -51,6 +53,8 @@ def counterexample_run(result: CheckResult, finding: Finding, place: Path) -> Ru
         One of the result's.
     place : Path
         The directory to make.
+    inputs : mapping of str to str, optional
+        Hashes of what the check depends on.
     """
     recorder = Recorder(clock=lambda: 0)
     _Rows(recorder).record(replay(result.exploration, finding))
@@ -60,12 +64,12 @@ def counterexample_run(result: CheckResult, finding: Finding, place: Path) -> Ru
     title = f"{_title(result)}: {finding.kind.replace('_', ' ')}"
     info = RunInfo(
         "counterexample", title, outcome_of(finding), finding.message, result.policy, conditions, _devices(result),
-        time_unit="step",
+        inputs=dict(inputs or {}), time_unit="step",
     )  # fmt: skip
     return write_run(place, info, recorder)
 
 
-def check_run(result: CheckResult, place: Path) -> Run:
+def check_run(result: CheckResult, place: Path, inputs: Mapping[str, str] | None = None) -> Run:
     """Write a check without findings as a run without rows; its conditions say what was covered.
 
     Raises
@@ -78,7 +82,8 @@ def check_run(result: CheckResult, place: Path) -> Run:
     note = "every interleaving was covered" if result.complete else f"incomplete: {result.exploration.stopped}"
     info = RunInfo(
         "check", _title(result), "ok", "" if result.complete else f"not every interleaving was covered: {note}",
-        result.policy, _conditions(result), _devices(result), notes=(note,), time_unit="step",
+        result.policy, _conditions(result), _devices(result), inputs=dict(inputs or {}), notes=(note,),
+        time_unit="step",
     )  # fmt: skip
     return write_run(place, info, Recorder(clock=lambda: 0), not_captured=tuple(TABLES))
 

@@ -15,7 +15,7 @@ from cuzklab.live.board import Blocked, Stopped, raise_pending
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
 from cuzklab.policies.effects import OutOfDeviceMemory, PolicyFault
-from cuzklab.policies.engine import Outcome, worker_device
+from cuzklab.policies.engine import Outcome
 from cuzklab.policies.model import (
     Buffer,
     Flag,
@@ -65,7 +65,7 @@ class Actor:
         self.ended = False
         self.pending_fault: PolicyFault | None = None
         self.parent = parent
-        self.device = worker_device(name)
+        self.device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), None)
         self.locks: dict[Lock, LockUse] = {}
         self.thread = threading.Thread(target=self._drive, name=name, daemon=True)
         self._run = run
@@ -154,7 +154,7 @@ class Actor:
                 self._wait_for_idle(effect.gpu)
             frees = memory.frees
             try:
-                with self._span(f"alloc {effect.name}", "memory", effect.gpu):
+                with self._span("alloc", "memory", effect.gpu):
                     memory.allocate(self, buffer, self.lock_held, will_wait=will_wait)
                 return buffer
             except OutOfDeviceMemory:
@@ -172,7 +172,7 @@ class Actor:
         gpu = effect.buffer.gpu
         if effect.device_wide:
             self._wait_for_idle(gpu)
-        with self._span(f"free {effect.buffer.name}", "memory", gpu):
+        with self._span("free", "memory", gpu):
             self._run.memory(gpu).free(self, effect.buffer, self.lock_held)
 
     def reserve(self, gpu: Gpu, size_bytes: int) -> None:
@@ -200,7 +200,7 @@ class Actor:
         memory = self._run.memory(gpu).memory(gpu, effect.targets, name)
         targets = tuple(memory[buffer.name] for buffer in effect.targets)
         pinned = effect.source in self._run.pinned
-        with self._span("upload", "transfer", gpu), self._stage("upload", effect.partition):
+        with self._stage("upload", effect.partition):
             pieces = self._run.workload.pieces(effect.partition, effect.source, targets)
             size_bytes = sum(piece.source.nbytes for piece in pieces)
             issue = self._run.now()
@@ -219,7 +219,8 @@ class Actor:
             )
             self._run.transfers.append((row, work))
             if not pinned:
-                work.wait()
+                with self._span("upload", "transfer", gpu):
+                    work.wait()
 
     def record_event(self, stream: Stream) -> RecordedEvent:
         return RecordedEvent(stream, self._run.stream(stream).record())
@@ -288,10 +289,12 @@ class Actor:
 
     def device_sync(self, gpu: Gpu) -> None:
         self._wait_for_idle(gpu)
+        with self._span("device_sync", "memory", gpu):
+            self._run.memory(gpu).device.sync()
 
     def trim_pool(self, gpu: Gpu) -> None:
         self._wait_for_idle(gpu)
-        with self._span("trim pool", "memory", gpu):
+        with self._span("trim_pool", "memory", gpu):
             self._run.memory(gpu).device.trim()
         self._run.memory(gpu).became_free()
 

@@ -97,8 +97,6 @@ class Board:
         Given each actor and each of its waits, with the mutex held.
     mutex : Lock
         Guards every attribute, and whatever predicates read.
-    over : Condition
-        Notified when the last actor has ended, and when a run is stopped.
     verdict : Verdict or None
         Set once the run is being stopped.
     """
@@ -111,9 +109,6 @@ class Board:
     _blocked: dict[Waiter, tuple[Blocked, int, tuple[str, ...]]] = field(default_factory=dict)
     _conditions: list[threading.Condition] = field(default_factory=list)
     _wake_lock_waiters: list[Callable[[], None]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.over = self.condition()
 
     def condition(self) -> threading.Condition:
         """A condition on the board's mutex, woken when the run is stopped."""
@@ -132,9 +127,7 @@ class Board:
     def leave(self) -> None:
         """An actor has ended; the mutex is held."""
         self._active -= 1
-        if self._active == 0:
-            self.over.notify_all()
-        else:
+        if self._active:
             self._look_for_deadlock()
 
     @property

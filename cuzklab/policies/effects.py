@@ -108,6 +108,10 @@ class Effect:
     def finish(self, world: World, actor: str) -> None:
         return None
 
+    def kind_of_wait(self, world: World) -> str:
+        """What an effect that is not ready waits for: lock, memory, barrier, queue, event, device_sync or join."""
+        return self.wait_kind
+
     def undo(self, result: Any) -> "Effect | None":
         return None
 
@@ -264,6 +268,9 @@ class Alloc(Effect):
         if self.device_wide and not _device_idle(world, self.gpu):
             return False
         return self.on_full == "fail" or self.free_bytes(world) >= self.size_bytes
+
+    def kind_of_wait(self, world):
+        return "device_sync" if self.device_wide and not _device_idle(world, self.gpu) else self.wait_kind
 
     def start(self, world, actor):
         serial = (world.read(("serial", actor)) or 0) + 1

@@ -10,6 +10,7 @@ import numpy as np
 
 from cuzklab.backends import host
 from cuzklab.errors import BadInput
+from cuzklab.prover.files.fields import first_not_below
 from cuzklab.prover.model import ConstraintSystem, ProvingKey, SparseMatrix
 
 
@@ -74,7 +75,7 @@ def _times_r_squared(matrix: SparseMatrix) -> SparseMatrix:
     return replace(matrix, value=host.fr_to_montgomery(host.fr_to_montgomery(matrix.value)))
 
 
-def evaluate(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int = 1) -> Evaluations:
+def evaluate(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None) -> Evaluations:
     """The three vectors of a witness, shape (wires, 4), plain; missing rows of a matrix count as zero."""
 
     def product(matrix: SparseMatrix) -> np.ndarray:
@@ -98,13 +99,12 @@ def check_witness_form(witness: np.ndarray, wires: int) -> None:
         raise BadInput(f"witness: {len(witness)} values for a circuit of {wires} wires; it belongs to another circuit")
     if witness[0].tolist() != [1, 0, 0, 0]:
         raise BadInput("witness: value 0 must be the constant 1")
-    bound = host.ints_to_limbs([host.FR_MODULUS], limbs=4)[0]
-    for wire in np.flatnonzero(witness[:, 3] >= bound[3]):
-        if witness[wire].tolist()[::-1] >= bound.tolist()[::-1]:
-            raise BadInput(f"witness: value {wire} is not below the scalar field's prime")
+    wrong = first_not_below(witness, host.FR_MODULUS)
+    if wrong >= 0:
+        raise BadInput(f"witness: value {wrong} is not below the scalar field's prime")
 
 
-def check_witness(system: ConstraintSystem, witness: np.ndarray, *, threads: int = 1) -> None:
+def check_witness(system: ConstraintSystem, witness: np.ndarray, *, threads: int | None = None) -> None:
     """Make sure that a witness satisfies all constraints.
 
     Raises

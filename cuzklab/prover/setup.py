@@ -22,9 +22,6 @@ from cuzklab.backends import host
 from cuzklab.prover.constraints import compiled, with_public_rows
 from cuzklab.prover.model import ConstraintSystem, ProvingKey, SparseMatrix, VerifyingKey
 
-SNARKJS_ROOT = pow(5, (host.FR_MODULUS - 1) >> 32, host.FR_MODULUS)
-"""The root of unity of order 2^32 that snarkjs's files are made with."""
-
 
 @dataclass(frozen=True)
 class Trapdoor:
@@ -61,7 +58,7 @@ def setup(
     system: ConstraintSystem,
     seed: str | int,
     *,
-    threads: int = 1,
+    threads: int | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> ProvingKey:
     """A TEST KEY for a circuit. WHOEVER HAS THE SEED CAN FORGE PROOFS; never use it for anything of value.
@@ -91,7 +88,7 @@ def setup(
     t = column_sums(system.c, system.wires, basis, threads=threads)
     combined = host.fr_add(host.fr_add(_scale(u, secrets.beta), _scale(v, secrets.alpha)), t)
     by_delta = pow(secrets.delta, -1, host.FR_MODULUS)
-    odd_basis = lagrange_basis(secrets.tau, 2 * domain, threads=threads)[1::2]
+    odd_basis = np.ascontiguousarray(lagrange_basis(secrets.tau, 2 * domain, threads=threads)[1::2])
 
     # Shares of the work are those of the points to compute; one in G2 costs about three in G1.
     total = 6 * system.wires + domain
@@ -134,18 +131,17 @@ def setup(
     )
 
 
-def lagrange_basis(tau: int, domain: int, *, threads: int = 1) -> np.ndarray:
+def lagrange_basis(tau: int, domain: int, *, threads: int | None = None) -> np.ndarray:
     """L_i(τ) for the powers of the domain's root of unity, (domain, 4) uint64, plain.
 
     L_i(τ) = 1/n · Σ_j τ^j · ω^(−ij), so the basis is the inverse transform of the powers of τ.
     """
-    root = pow(SNARKJS_ROOT, (1 << 32) // domain, host.FR_MODULUS)
     powers = host.fr_powers(tau, domain)
-    host.ntt(powers, inverse=True, root=root, threads=threads)
+    host.ntt(powers, inverse=True, threads=threads)
     return host.fr_from_montgomery(powers)
 
 
-def column_sums(matrix: SparseMatrix, wires: int, weights: np.ndarray, *, threads: int = 1) -> np.ndarray:
+def column_sums(matrix: SparseMatrix, wires: int, weights: np.ndarray, *, threads: int | None = None) -> np.ndarray:
     """Σ_i weights[i] · matrix[i, j] for each wire j, (wires, 4) uint64; all plain."""
     order = np.argsort(matrix.wire, kind="stable")
     column_start = np.concatenate(([0], np.cumsum(np.bincount(matrix.wire, minlength=wires))))
@@ -156,5 +152,4 @@ def column_sums(matrix: SparseMatrix, wires: int, weights: np.ndarray, *, thread
 
 def _scale(values: np.ndarray, factor: int) -> np.ndarray:
     """All values times a factor; plain."""
-    montgomery = host.fr_to_montgomery(host.ints_to_limbs([factor], limbs=4))
-    return host.fr_mul(values, np.broadcast_to(montgomery, values.shape))
+    return host.fr_mul(values, host.fr_to_montgomery(host.ints_to_limbs([factor], limbs=4)))

@@ -16,7 +16,6 @@ from cuzklab.backends import host
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import CompiledConstraints, Evaluations, compiled, evaluate
 from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey, VerifyingKey
-from cuzklab.prover.setup import SNARKJS_ROOT
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def check_same_circuit(system: ConstraintSystem, key: ProvingKey | DenseKey) -> 
 
 
 def dense_key(key: ProvingKey, system: ConstraintSystem | None = None) -> DenseKey:
-    """Prepare a key for proving; copies queries that have points at infinity.
+    """Prepare a key for proving; copies queries that have points at infinity or lie unaligned in a mapped file.
 
     With the constraint system, c is evaluated from its C matrix instead of being taken as a ∘ b.
 
@@ -95,7 +94,7 @@ def dense_key(key: ProvingKey, system: ConstraintSystem | None = None) -> DenseK
         beta_g1=key.beta_g1,
         delta_g1=key.delta_g1,
         vk=key.vk,
-        h=key.h_query,
+        h=np.require(key.h_query, requirements=["ALIGNED", "C_CONTIGUOUS"]),
         l=_dense(key.l_query, np.flatnonzero(key.l_query.any(axis=1)), first_wire=1 + key.public),
         a=_dense(key.a_query, np.flatnonzero(key.a_query.any(axis=1))),
         b_g1=_dense(key.b_g1_query, b_wires),
@@ -104,7 +103,10 @@ def dense_key(key: ProvingKey, system: ConstraintSystem | None = None) -> DenseK
 
 
 def _dense(points: np.ndarray, finite: np.ndarray, first_wire: int = 0) -> DenseQuery:
-    kept = points if len(finite) == len(points) else points[finite]
+    if len(finite) < len(points):
+        points = host.gather(points, finite)
+    # A mapped file's sections lie at multiples of 4, which native code may not read 64-bit limbs from.
+    kept = np.require(points, requirements=["ALIGNED", "C_CONTIGUOUS"])
     return DenseQuery(kept, (first_wire + finite).astype(np.uint32))
 
 
@@ -151,12 +153,12 @@ class SplitMsm:
     tail: ScaledPoints
 
 
-def synthesis(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int = 1) -> Evaluations:
+def synthesis(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None) -> Evaluations:
     """Evaluate the constraints on a witness, shape (wires, 4), plain."""
     return evaluate(constraints, witness, threads=threads)
 
 
-def prep_msm(key: DenseKey, witness: np.ndarray, *, threads: int = 1) -> dict[str, SplitMsm]:
+def prep_msm(key: DenseKey, witness: np.ndarray, *, threads: int | None = None) -> dict[str, SplitMsm]:
     """Class the scalars of L, A and B as 0, 1 or other; make bitmaps of the ones and gather the tails.
 
     Returns
@@ -200,7 +202,7 @@ def load_evaluations(evaluations: Evaluations, d_a: np.ndarray, d_bc: np.ndarray
         target[len(source) :] = 0
 
 
-def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, threads: int = 1) -> None:
+def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, threads: int | None = None) -> None:
     """Turn the evaluations a, b, c into the scalars of the H query, in place.
 
     The key's H query is a Lagrange basis on the odd powers of the doubled domain's root w, so these scalars are
@@ -213,32 +215,26 @@ def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, threads: int = 1) -> None:
     d_bc : (2, domain, 4) uint64
         Holds b and c in Montgomery form; afterwards nothing of use.
     """
-    domain = len(d_a)
-    root = pow(SNARKJS_ROOT, (1 << 32) // domain, host.FR_MODULUS)
-    odd = pow(SNARKJS_ROOT, (1 << 32) // (2 * domain), host.FR_MODULUS)
-    for values in (d_a, *d_bc):
-        host.ntt(values, inverse=True, root=root, threads=threads)
-        host.ntt(values, coset=odd, root=root, threads=threads)
-    d_a[:] = host.fr_from_montgomery(host.fr_sub(host.fr_mul(d_a, d_bc[0]), d_bc[1]))
+    host.h_polynomial(d_a, *d_bc, threads=threads)
 
 
-def h_msm(inputs: ScaledPoints, *, threads: int = 1) -> np.ndarray:
+def h_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
     """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream."""
     return host.msm_g1(inputs.points, inputs.scalars, threads=threads)
 
 
-def batch_add(inputs: MaskedPoints, *, threads: int = 1) -> np.ndarray:
+def batch_add(inputs: MaskedPoints, *, threads: int | None = None) -> np.ndarray:
     """The sum of the points whose scalar is 1, in the group that they are of."""
     masked_sum = host.masked_sum_g1 if inputs.points.shape[1] == 12 else host.masked_sum_g2
     return masked_sum(inputs.points, inputs.ones, threads=threads)
 
 
-def tail_msm(inputs: ScaledPoints, *, threads: int = 1) -> np.ndarray:
+def tail_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
     """Σ scalar·point over a tail in G1."""
     return host.msm_g1(inputs.points, inputs.scalars, threads=threads)
 
 
-def b_g2_msm(inputs: ScaledPoints, *, threads: int = 1) -> np.ndarray:
+def b_g2_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
     """Σ scalar·point over B's tail in G2."""
     return host.msm_g2(inputs.points, inputs.scalars, threads=threads)
 

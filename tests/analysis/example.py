@@ -18,6 +18,7 @@ so kernels run for 136 of 172 ms, at most 13 GiB are live, and of 40 ms of b_g2_
 kernels, 10 behind the same worker's and 2 behind none.
 """
 
+from operator import itemgetter
 from pathlib import Path
 
 from cuzklab.analysis import Case
@@ -56,7 +57,7 @@ class Writer:
         self.tick_ns = tick_ns
         self.recorder = Recorder(clock=lambda: 0)
         self.vram_bytes = vram_bytes
-        self.live_bytes = 0
+        self.memory: list[tuple] = []
 
     def ns(self, ticks: float) -> int:
         return round(ticks * self.tick_ns)
@@ -91,11 +92,17 @@ class Writer:
 
     def vram(self, time: float, op: str, buffer: str, size_bytes: int, worker: str, partition: str,
              lock_held: str = "") -> None:  # fmt: skip
-        self.live_bytes += {"alloc": size_bytes, "free": -size_bytes}.get(op, 0)
-        row = VramEvent(
-            self.ns(time), op, buffer, size_bytes, 0, self.live_bytes, self.vram_bytes, worker, partition, lock_held
-        )
-        self.recorder.add(row)
+        self.memory.append((self.ns(time), op, buffer, size_bytes, worker, partition, lock_held))
+
+    def store(self, place: Path, info: RunInfo) -> Run:
+        """Write the run; the sum of live memory is made in the order of time."""
+        live_bytes = 0
+        for time, op, buffer, size_bytes, worker, partition, lock_held in sorted(self.memory, key=itemgetter(0)):
+            live_bytes += {"alloc": size_bytes, "free": -size_bytes}.get(op, 0)
+            self.recorder.add(
+                VramEvent(time, op, buffer, size_bytes, 0, live_bytes, self.vram_bytes, worker, partition, lock_held)
+            )
+        return write_run(place, info, self.recorder)
 
     def counter(self, time: float, name: str, value: float) -> None:
         self.recorder.add(Counter(self.ns(time), name, value))
@@ -153,7 +160,7 @@ def phase9_like(folder: Path, origin: str = "live", policy: str = "phase9", vram
         devices=device(vram_bytes),
         metrics=_metrics(172, 1, 13 * GiB, 136 / 172, "simulated" if origin == "simulated" else "measured"),
     )  # fmt: skip
-    return write_run(folder / f"{origin}-{policy}-{vram_bytes // GiB}", info, writer.recorder)
+    return writer.store(folder / f"{origin}-{policy}-{vram_bytes // GiB}", info)
 
 
 def phase10_out_of_memory(folder: Path, origin: str = "live", policy: str = "phase10_ordered") -> Run:
@@ -178,11 +185,13 @@ def phase10_out_of_memory(folder: Path, origin: str = "live", policy: str = "pha
         writer.vram(15, "free", "d_a", 4 * GiB, w1, "p0.1")
         writer.vram(16, "free", "d_bc", 8 * GiB, w0, "p0.0")
         writer.vram(16, "free", "d_a", 4 * GiB, w0, "p0.0")
+    counterexample = origin == "counterexample"
+    covered = {"workers": 2, "steps": 14, "shortest": True, "finding": "oom"} if counterexample else {"backend": "host"}
     info = RunInfo(
-        origin, "phase 10 on 16 GiB, small example", "device_oom", "d_bc needs 8 GiB", policy,
-        conditions(workers=2, steps=11), device(16 * GiB), time_unit="step" if origin == "counterexample" else "ns",
+        origin, "phase 10 on 16 GiB, small example", "device_oom", "d_bc needs 8 GiB", policy, conditions(**covered),
+        device(16 * GiB), time_unit="step" if counterexample else "ns",
     )  # fmt: skip
-    return write_run(folder / f"{origin}-{policy}-16", info, writer.recorder)
+    return writer.store(folder / f"{origin}-{policy}-16", info)
 
 
 def phase10_roomy(folder: Path, origin: str = "live", policy: str = "phase10_ordered", gain_ms: int = 0) -> Run:
@@ -216,7 +225,7 @@ def phase10_roomy(folder: Path, origin: str = "live", policy: str = "phase10_ord
         devices=device(40 * GiB),
         metrics=_metrics(wall_ms, 1, 25 * GiB, 136 / wall_ms, "simulated" if origin == "simulated" else "measured"),
     )  # fmt: skip
-    return write_run(folder / f"{origin}-{policy}-40", info, writer.recorder)
+    return writer.store(folder / f"{origin}-{policy}-40", info)
 
 
 def safe_check(folder: Path, policy: str = "phase9", vram_bytes: int = 16 * GiB, complete: bool = True) -> Run:

@@ -97,6 +97,13 @@ def test_a_number_that_does_not_fit_its_bits_or_a_false_bit_is_refused():
         unpack(builder, builder.private(16), 255)
 
 
+def test_a_circuit_without_constraints_has_empty_matrices():
+    builder = CircuitBuilder()
+    builder.private(3)
+    system, witness = builder.build()
+    assert (system.wires, system.constraints, system.c.nonzeros) == (2, 0, 0) and integers(witness) == [1, 3]
+
+
 def test_arrays_have_the_layout_that_native_code_reads():
     builder = CircuitBuilder()
     builder.public_output(xor(builder, boolean(builder, 1), boolean(builder, 0)))

@@ -1,5 +1,6 @@
 """Whole proofs: real circuits and our own, judged by our verifier and by software that shares no code with it."""
 
+import hashlib
 import lzma
 from pathlib import Path
 
@@ -87,7 +88,10 @@ def test_no_randomness_at_all_is_a_valid_proof(shared_data):
 def test_our_hash_circuit_proves_a_digest():
     system, witness = sha256_circuit(b"cuzklab", public="packed")
     key = setup(system, seed=3, threads=2)
-    proof, public = prove(key, witness)
+    proof, public = prove(key, witness, r=1, s=2, threads=2)
+    digest = "".join(f"{int(half):032x}" for half in public_document(public))
+    assert digest == hashlib.sha256(b"cuzklab").hexdigest()
+    assert same(prove(key, witness, r=1, s=2, threads=1)[0], proof), "every stage shares work among threads here"
     assert all_accept_and_refuse_another_input(key.vk, public, proof)
 
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
+from cuzklab.backends.host import SNARKJS_ROOT
+from cuzklab.backends.limbs import limbs_to_coordinates
 from cuzklab.prover.builder import CircuitBuilder, multiply
-from cuzklab.prover.files.elements import coordinates
-from cuzklab.prover.setup import SNARKJS_ROOT, setup, trapdoor_from_seed
+from cuzklab.prover.porep_shaped import porep_shaped
+from cuzklab.prover.setup import setup, trapdoor_from_seed
 from tests.prover.plain import R, integers
 
 
@@ -35,7 +37,8 @@ def g1(scalar: int) -> G1Point:
 def same(array, points) -> bool:
     kind = G1Point if array.shape[1] == 12 else G2Point
     return [
-        kind.from_xy_bytes_le(b"".join(n.to_bytes(48, "little") for n in coordinates(point))) for point in array
+        kind.from_xy_bytes_le(b"".join(n.to_bytes(48, "little") for n in limbs_to_coordinates(point)))
+        for point in array
     ] == points
 
 
@@ -91,6 +94,14 @@ def test_the_same_seed_gives_the_same_key_for_any_number_of_threads_and_another_
     assert not np.array_equal(other.h_query, key.h_query)
     assert trapdoor_from_seed("1", 8) == trapdoor_from_seed(1, 8)
     assert len({*vars(trapdoor_from_seed(1, 8)).values()}) == 4
+
+
+def test_work_shared_among_threads_gives_the_same_points():
+    """Large enough that threads do get a share each."""
+    system, _ = porep_shaped(3976, seed=1)
+    one, two = (setup(system, seed=1, threads=threads) for threads in (1, 2))
+    for name in ("a_query", "b_g1_query", "b_g2_query", "l_query", "h_query"):
+        assert np.array_equal(getattr(one, name), getattr(two, name)), name
 
 
 def test_progress_rises_to_one(small):

@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
+from cuzklab.backends.host import SNARKJS_ROOT
+from cuzklab.backends.limbs import limbs_to_coordinates
 from cuzklab.errors import BadInput
 from cuzklab.prover import stages
 from cuzklab.prover.constraints import check_witness, compiled
 from cuzklab.prover.files import read_r1cs, read_witness, read_zkey
-from cuzklab.prover.files.elements import coordinates
 from cuzklab.prover.porep_shaped import porep_shaped
 from cuzklab.prover.setup import setup
+from cuzklab.prover.shape import circuit_shape
+from cuzklab.stages import STAGES
 from tests.prover.plain import R, integers, limbs, products
 
 
@@ -18,7 +21,7 @@ def library_point(array):
     kind = G1Point if len(array) == 12 else G2Point
     if not array.any():
         return kind.identity()
-    return kind.from_xy_bytes_unchecked_le(b"".join(n.to_bytes(48, "little") for n in coordinates(array)))
+    return kind.from_xy_bytes_unchecked_le(b"".join(n.to_bytes(48, "little") for n in limbs_to_coordinates(array)))
 
 
 def library_msm(points, scalars):
@@ -97,6 +100,18 @@ def test_streamed_bytes_are_those_of_points_and_bitmap(porep):
     assert split["l"].tail.streamed_bytes == (96 + 32) * len(split["l"].tail.scalars)
 
 
+def test_measured_bytes_equal_the_formulas_of_the_table_of_stages(porep):
+    system, witness, _, dense = porep
+    shape = circuit_shape("porep-600", system, witness)
+    assert shape.domain == dense.domain
+    assert shape.key_bytes == dense.query_bytes
+    split = stages.prep_msm(dense, witness)
+    for part in ("l", "a", "b_g1", "b_g2"):
+        assert split[part].ones.streamed_bytes == STAGES["batch_add"].streamed_bytes(shape, part)
+    assert split["l"].tail.streamed_bytes == STAGES["tail_msm"].streamed_bytes(shape, "l")
+    assert shape.tail_share == pytest.approx(0.05, abs=0.5 / 600)
+
+
 @pytest.mark.parametrize("source", ["key", "system"])
 def test_synthesis_evaluates_the_constraints(chain, source):
     system, witness, key, _ = chain
@@ -113,8 +128,6 @@ def test_synthesis_evaluates_the_constraints(chain, source):
 
 def test_ntt_h_gives_a_b_minus_c_on_the_odd_powers():
     """Against polynomials evaluated one by one; the buffers given are used, whatever they held before."""
-    from cuzklab.prover.setup import SNARKJS_ROOT
-
     domain = 8
     rng = np.random.default_rng(1)
     vectors = [[int(x) for x in rng.integers(0, 2**62, domain - 2)] for _ in range(3)]

@@ -13,19 +13,6 @@ from cuzklab.units import format_seconds
 
 _SATURATED = 0.9  # a device this busy between its first and last kernel is the limit itself
 
-# Whose slowness a cause of idling is.
-_SIDE = {
-    "transfer": "copies to the device",
-    "device_sync": "device-wide synchronisation",
-    "memory": "device memory",
-    "barrier": "CPU preparation (prep_msm) that sums on the device wait for",
-    "event": "copies that kernels wait for",
-    "lock": "locks held over work on the host",
-    "host": "work on the host inside the calls",
-    "queue": "synthesis on the CPU, which does not deliver partitions fast enough",
-    occupancy.UNATTRIBUTED: "something that the trace does not tell",
-}
-
 
 @finding
 def bottleneck(case: Case) -> Iterator[Finding]:
@@ -65,12 +52,14 @@ def _explained(case: Case, run: Run, device: dict[str, object]) -> Finding:
     if worst is None or busy_share >= _SATURATED:
         claim, gist = f"{head}; the device is the bottleneck.", "is bound by the device"
     else:
+        owed = occupancy.cause_named(worst).owed_to
         listed = sorted(between.items(), key=lambda item: -item[1])[:3]
         shares = ", ".join(
-            f"{percent(time / inner)} {cause} ({format_seconds(time * 1e-9)})" for cause, time in listed if time
+            f"{percent(time / inner)} {occupancy.cause_named(cause).idles} ({format_seconds(time * 1e-9)})"
+            for cause, time in listed
         )
-        claim = f"{head}; the device idles for {shares}. The largest part is owed to {_SIDE[worst]}."
-        gist = f"leaves the device idle mostly for {_SIDE[worst]}"
+        claim = f"{head}; the device idles {shares}. The largest part is owed to {owed}."
+        gist = f"is bound less by the device than by {owed}"
     return Finding(
         id="bottleneck",
         claim=claim,

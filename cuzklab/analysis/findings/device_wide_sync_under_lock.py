@@ -5,14 +5,17 @@ from collections.abc import Iterator
 import pandas as pd
 
 from cuzklab.analysis import locks
+from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import RECORDED, Case, figure
 from cuzklab.analysis.frames import records, root, table
-from cuzklab.analysis.intervals import intersection, total, union
+from cuzklab.analysis.intervals import covered, intersection, union
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import counted, listing, memory, run_kind, worker
+from cuzklab.analysis.phrases import counted, listing, memory, percent, run_kind, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds
+
+_MATTERS = 0.01  # of the time in calls: what makes less of a difference is told, but decides nothing
 
 _COLUMNS = {
     "lock": "str", "holder": "str", "partition": "str", "start_ns": "int64", "end_ns": "int64", "waiting": "str",
@@ -22,12 +25,13 @@ _COLUMNS = {
 
 @finding
 def device_wide_sync_under_lock(case: Case) -> Iterator[Finding]:
-    """One finding a run of either policy in which it happened."""
-    for policy, role in ((case.candidate, "against"), (case.baseline, "context")):
-        for run in case.select(policy, RECORDED):
-            stalls = stalls_of(run)
+    """For each policy and origin, one finding of the run in which it stalled others longest, if any."""
+    for policy in (case.candidate, case.baseline):
+        for origin in RECORDED:
+            found = [(run, stalls_of(run)) for run in case.select(policy, (origin,))]
+            run, stalls = max(found, key=lambda one: one[1]["stalled_ns"].sum(), default=(None, ()))
             if len(stalls):
-                yield _explained(case, run, role, stalls)
+                yield _explained(case, run, stalls)
 
 
 def stalls_of(run: Run) -> pd.DataFrame:
@@ -41,37 +45,44 @@ def stalls_of(run: Run) -> pd.DataFrame:
         longest first.
     """
     waits = run.table("waits")
-    syncs = waits[waits["kind"] == "device_sync"]
+    waits = waits[waits["kind"] == "device_sync"]
+    waits = waits.assign(worker=root(waits["worker"]))
     uses = locks.uses(run)
     rows = []
-    for start, end, who, partition in zip(syncs["start"], syncs["end"], root(syncs["worker"]), syncs["partition"]):
-        held = uses[(uses["worker"] == who) & (uses["acquired_ns"] < end) & (uses["released_ns"] > start)]
-        for hold in held.itertuples():
-            span = union([max(start, hold.acquired_ns)], [min(end, hold.released_ns)])
-            wanted = uses[(uses["lock"] == hold.lock) & (uses["worker"] != who)]
-            stalled = intersection(span, union(wanted["requested_ns"], wanted["acquired_ns"]))
-            if len(stalled):
-                there = wanted[(wanted["requested_ns"] < end) & (wanted["acquired_ns"] > start)]
-                names = listing(sorted(there["worker"].unique()))
-                rows.append((hold.lock, who, partition, start, end, names, total(stalled)))
+    for (lock, holder), held in uses.groupby(["lock", "worker"]):
+        syncs = waits[waits["worker"] == holder]
+        wanted = uses[(uses["lock"] == lock) & (uses["worker"] != holder)]
+        both = intersection(
+            union(held["acquired_ns"], held["released_ns"]), union(wanted["requested_ns"], wanted["acquired_ns"])
+        )
+        stalled = covered(syncs["start"], syncs["end"], both)
+        for sync, time in zip(syncs[stalled > 0].itertuples(), stalled[stalled > 0].tolist(), strict=True):
+            there = (wanted["requested_ns"] < sync.end) & (wanted["acquired_ns"] > sync.start)
+            names = listing(sorted(wanted.loc[there, "worker"].unique()))
+            rows.append((lock, holder, sync.partition, sync.start, sync.end, names, time))
     return table(rows, _COLUMNS).sort_values(["stalled_ns", "start_ns"], ascending=[False, True], ignore_index=True)
 
 
-def _explained(case: Case, run: Run, role: str, stalls: pd.DataFrame) -> Finding:
+def _explained(case: Case, run: Run, stalls: pd.DataFrame) -> Finding:
     worst = records(stalls, 1)[0]
     by_lock = stalls.groupby("lock")["stalled_ns"].sum().sort_values(ascending=False)
     whole = int(stalls["stalled_ns"].sum())
+    called = int(calls(run)["duration_ns"].sum())
+    share = whole / called if called else 1.0
+    matters = run.info.policy == case.candidate and share >= _MATTERS
+    of_calls = f" ({percent(share)} of all call time)" if called else ""
     return Finding(
         id="device_wide_sync_under_lock",
         claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, workers waited for the whole"
         f" device {counted(len(stalls), 'time')} while holding {listing(by_lock.index)} that another worker wanted,"
-        f" which kept others waiting for {format_seconds(whole * 1e-9)}; the longest:"
+        f" which kept others waiting for {format_seconds(whole * 1e-9)}{of_calls}; the longest:"
         f" {worker(worst['holder'], run)} under {worst['lock']} for {format_seconds(worst['stalled_ns'] * 1e-9)}.",
-        role=role,
+        role="against" if matters else "context",
         certainty=certainty_of(run),
         figures=(
             figure(run, "duration", whole * 1e-9, "lock wait behind device-wide waits"),
             figure(run, "count", len(stalls), "device-wide waits under a wanted lock"),
+            *((figure(run, "share", share, "of call time"),) if called else ()),
         ),
         evidence=records(stalls, 12),
         runs=(run.name,),

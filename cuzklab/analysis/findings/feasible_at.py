@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cuzklab.analysis.case import CHECKED, RECORDED, Case, metric, same_limit
 from cuzklab.analysis.findings.gain_over_baseline import gain_over_baseline
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import listing, memory, run_kind
+from cuzklab.analysis.phrases import listing, memory, merged, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_size
@@ -41,18 +41,18 @@ def _feasible(case: Case, limit_bytes: int, runs: list[Run]) -> Finding:
     for run in runs:
         if run in checks:
             covered = run.info.conditions
-            parts.append(f"every interleaving of {covered.get('workers', '?')} workers is safe (proved)")
+            parts.append(f"every interleaving of {covered.get('workers', covered.get('gw', '?'))} workers is safe")
             continue
         peak, limit = metric(run, "peak_vram"), min(int(one["vram_limit_bytes"]) for one in run.info.devices)
-        taken = f", at most {format_size(peak.value)} of {format_size(limit)} in use" if peak else ""
+        taken = f" (at most {format_size(peak.value)} of {format_size(limit)} in use)" if peak else ""
         parts.append(f"{run_kind(run)} completed{taken}")
     gains = [found for found in gain_over_baseline(case) if same_limit(found.vram_bytes, limit_bytes)]
-    told = [f"it {found.gist}" for found in gains if found.aspect == "performance"]
+    told = merged(found.gist for found in gains if found.aspect == "performance")
     here = case.is_here(limit_bytes)
     return Finding(
         id="feasible_at",
         claim=f"{case.candidate} works {memory(limit_bytes)}: {listing(parts)}"
-        + (f"; there {listing(told)}." if told else "."),
+        + (f"; there it {listing(told)}." if told else "."),
         role="supports" if here else "context",
         certainty="proved" if checks else certainty_of(*runs),
         figures=tuple(peak for run in runs if (peak := metric(run, "peak_vram")) is not None),
@@ -65,5 +65,5 @@ def _feasible(case: Case, limit_bytes: int, runs: list[Run]) -> Finding:
         aspect="feasibility",
         subject=case.candidate,
         vram_bytes=limit_bytes,
-        gist=f"works {memory(limit_bytes)}" + (f" and {listing(found.gist for found in gains)}" if told else ""),
+        gist=f"works {memory(limit_bytes)}" + (f", where it {listing(told)}" if told else ""),
     )

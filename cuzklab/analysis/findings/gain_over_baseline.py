@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from cuzklab.analysis.case import RECORDED, Case
+from cuzklab.analysis.case import RECORDED, Case, metric
 from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare, differing, unlike
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import differences, listing, memory, percent, run_kind
+from cuzklab.analysis.phrases import differences, memory, percent, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_value
+from cuzklab.units import Metric, MetricKindError, format_value
 
 
 @finding
@@ -28,15 +28,25 @@ def gain_over_baseline(case: Case) -> Iterator[Finding]:
         other = min(alike, key=lambda one: (case.limit_bytes(one) != limit_bytes, len(differing(run, one))))
         found = [result for kind in JUDGED_BY if (result := compare(run, other, kind)) is not None]
         if not found:
-            yield _incomparable(
-                case, run, f"they have no figure of time of the same kind ({_kinds(run, other)})", [other]
-            )
+            yield _incomparable(case, run, _refusal(run, other), [other])
             continue
         yield _gain(case, run, other, found)
 
 
-def _kinds(*runs: Run) -> str:
-    return " against ".join(listing(record["kind"] for record in run.info.metrics) or "none" for run in runs)
+def _refusal(run: Run, other: Run) -> str:
+    """Why two runs that share no figure of time cannot be compared."""
+    mine, theirs = _first_time(run), _first_time(other)
+    if mine is None or theirs is None:
+        return f"{(run if mine is None else other).name} has no figure of time"
+    try:
+        mine.ratio(theirs)
+    except MetricKindError as error:
+        return str(error)
+    return f"the {theirs.kind} of {other.name} is zero"
+
+
+def _first_time(run: Run) -> Metric | None:
+    return next((found for kind in JUDGED_BY if (found := metric(run, kind)) is not None), None)
 
 
 def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run, ...] = ()) -> Finding:
@@ -61,10 +71,10 @@ def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
     judged = found[0]
     turned = differing(run, other)
     limit_bytes, other_limit_bytes = case.limit_bytes(run), case.limit_bytes(other)
-    on_other = "" if other_limit_bytes == limit_bytes else f", {case.baseline} {memory(other_limit_bytes)}"
+    on_other = "" if other_limit_bytes == limit_bytes else f" {memory(other_limit_bytes)}"
     claim = (
         f"{case.candidate} {memory(limit_bytes)} takes {_value(judged.candidate)} ({judged.candidate.kind}) in"
-        f" {run_kind(run)} where {case.baseline} takes {_value(judged.baseline)}{on_other}: it {_change(judged)}"
+        f" {run_kind(run)} where {case.baseline}{on_other} takes {_value(judged.baseline)}: it {_change(judged)}"
         f"{_noise(judged)}."
     )
     if turned:
@@ -87,6 +97,7 @@ def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
                 "ratio_high": result.high,
                 "candidate_samples": result.samples[0],
                 "baseline_samples": result.samples[1],
+                "sampled": result.sampled,
             }
             for result in found
         ),
@@ -110,8 +121,8 @@ def _change(result: Comparison) -> str:
 
 def _noise(result: Comparison) -> str:
     if result.low is None:
-        return f", but {min(result.samples)} partitions are too few to know the noise"
-    span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread between partitions"
+        return f", but {min(result.samples) + 1} {result.sampled} are too few to know the noise"
+    span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread of {result.sampled}"
     return f" ({span})" if result.resolved else f", which is below the noise ({span})"
 
 

@@ -1,0 +1,183 @@
+"""Element-wise arithmetic of Fr and Fp, and sparse matrix times vector."""
+
+import itertools
+
+import numpy as np
+
+from cuzklab.backends.bls12_381 import FP_MODULUS, FP_R, FR_MODULUS, FR_R
+from cuzklab.backends.host.parallel import run_ranges, thread_count
+from cuzklab.backends.limbs import checked, ints_to_limbs
+from cuzklab.backends.native import load
+
+_LIMBS = {"fr": 4, "fp": 6}
+
+
+def _canonical(field: str, name: str, x: np.ndarray) -> np.ndarray:
+    """`x`, if it is an array of elements below the modulus."""
+    checked(name, x, np.uint64, None, _LIMBS[field])
+    bad = getattr(load().library, f"{field}_first_not_canonical")(x.ctypes.data, len(x))
+    if bad >= 0:
+        raise ValueError(f"{name}: element {bad} is not below the modulus")
+    return x
+
+
+def _unary(field: str, operation: str, x: np.ndarray) -> np.ndarray:
+    _canonical(field, "x", x)
+    out = np.empty_like(x)
+    getattr(load().library, f"{field}_{operation}")(x.ctypes.data, out.ctypes.data, len(x))
+    return out
+
+
+def _repeated(field: str, name: str, x: np.ndarray, rows: int) -> tuple[np.ndarray, int]:
+    """`x` and the step from one element to the next: 0 where a single element stands for all rows."""
+    if isinstance(x, np.ndarray) and x.shape == (rows, _LIMBS[field]) and rows > 1 and x.strides[0] == 0:
+        x = x[:1]  # numpy.broadcast_to: one element, however often
+    if isinstance(x, np.ndarray) and x.ndim == 1:
+        x = x[None]
+    _canonical(field, name, x)
+    if len(x) not in (1, rows):
+        raise ValueError(f"{name}: {len(x)} elements against {rows}")
+    return x, int(len(x) == rows and rows > 1)
+
+
+def _binary(field: str, operation: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    rows = max(len(x) if isinstance(x, np.ndarray) and x.ndim == 2 else 1 for x in (a, b))
+    if any(isinstance(x, np.ndarray) and x.ndim == 2 and len(x) == 0 for x in (a, b)):
+        rows = 0
+    a, a_step = _repeated(field, "a", a, rows)
+    b, b_step = _repeated(field, "b", b, rows)
+    out = np.empty((rows, _LIMBS[field]), np.uint64)
+    function = getattr(load().library, f"{field}_{operation}")
+    function(a.ctypes.data, a_step, b.ctypes.data, b_step, out.ctypes.data, rows)
+    return out
+
+
+def fr_to_montgomery(x: np.ndarray) -> np.ndarray:
+    """x · 2^256 of plain elements (n, 4), as a new array."""
+    return _unary("fr", "to_montgomery", x)
+
+
+def fr_from_montgomery(x: np.ndarray) -> np.ndarray:
+    """x · 2^−256: plain elements (n, 4) of Montgomery ones, as a new array."""
+    return _unary("fr", "from_montgomery", x)
+
+
+def fr_add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a + b of elements (n, 4); either may be a single element, (4,) or (1, 4), that goes with all of the other."""
+    return _binary("fr", "add", a, b)
+
+
+def fr_sub(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a − b; shapes as in `fr_add`."""
+    return _binary("fr", "sub", a, b)
+
+
+def fr_mul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Montgomery product a · b · 2^−256; shapes as in `fr_add`."""
+    return _binary("fr", "mul", a, b)
+
+
+def fr_inverse(x: np.ndarray) -> np.ndarray:
+    """1/x of Montgomery elements (n, 4), in Montgomery form, by one inversion for all; 0 for 0."""
+    return _unary("fr", "inverse", x)
+
+
+def fr_powers(base: int, n: int) -> np.ndarray:
+    """base^0 … base^(n−1) in Montgomery form, (n, 4), for a plain integer base."""
+    out = np.empty((n, 4), np.uint64)
+    start = ints_to_limbs([base % FR_MODULUS * FR_R % FR_MODULUS], 4)
+    load().library.fr_powers(start.ctypes.data, out.ctypes.data, n)
+    return out
+
+
+def fr_constant(value: int) -> np.ndarray:
+    """A plain integer as one Montgomery element, (1, 4)."""
+    return ints_to_limbs([value % FR_MODULUS * FR_R % FR_MODULUS], 4)
+
+
+def fp_constant(value: int) -> np.ndarray:
+    """A plain integer as one Montgomery element of Fp, (1, 6)."""
+    return ints_to_limbs([value % FP_MODULUS * FP_R % FP_MODULUS], 6)
+
+
+def fp_to_montgomery(x: np.ndarray) -> np.ndarray:
+    """x · 2^384 of plain elements (n, 6), as a new array."""
+    return _unary("fp", "to_montgomery", x)
+
+
+def fp_from_montgomery(x: np.ndarray) -> np.ndarray:
+    """x · 2^−384: plain elements (n, 6) of Montgomery ones, as a new array."""
+    return _unary("fp", "from_montgomery", x)
+
+
+def fp_add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a + b of elements (n, 6); either may be a single one."""
+    return _binary("fp", "add", a, b)
+
+
+def fp_sub(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a − b; shapes as in `fp_add`."""
+    return _binary("fp", "sub", a, b)
+
+
+def fp_mul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Montgomery product a · b · 2^−384; shapes as in `fp_add`."""
+    return _binary("fp", "mul", a, b)
+
+
+def fp_inverse(x: np.ndarray) -> np.ndarray:
+    """1/x of Montgomery elements (n, 6), in Montgomery form; 0 for 0."""
+    return _unary("fp", "inverse", x)
+
+
+def spmv(
+    row_start: np.ndarray,
+    wire: np.ndarray,
+    value: np.ndarray,
+    witness: np.ndarray,
+    *,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Σ value · witness[wire] · 2^−256 for each row of a sparse matrix.
+
+    Each product is a Montgomery product: coefficients multiplied by R² and a plain witness, as in zkey files, give
+    rows in Montgomery form; plain coefficients and a Montgomery witness give plain rows.
+
+    Parameters
+    ----------
+    row_start : (rows + 1,) int64
+    wire : (nonzeros,) uint32
+    value : (nonzeros, 4) uint64
+    witness : (wires, 4) uint64
+
+    Returns
+    -------
+    (rows, 4) uint64
+
+    Raises
+    ------
+    ValueError
+        Row starts that do not ascend from 0 to the number of nonzeros, or a wire that the witness lacks.
+    """
+    checked("row_start", row_start, np.int64, None)
+    checked("wire", wire, np.uint32, None)
+    checked("value", value, np.uint64, len(wire), 4)
+    _canonical("fr", "value", value)
+    _canonical("fr", "witness", witness)
+    if len(row_start) == 0 or row_start[0] != 0 or row_start[-1] != len(wire) or (np.diff(row_start) < 0).any():
+        raise ValueError(f"row_start: must ascend from 0 to the number of nonzeros, {len(wire)}")
+    rows, threads, library = len(row_start) - 1, thread_count(threads), load().library
+    out = np.empty((rows, 4), np.uint64)
+
+    def work(begin: int, end: int) -> None:
+        bad = library.fr_sparse_product(
+            *(x.ctypes.data for x in (row_start, wire, value, witness)), len(witness), begin, end, out.ctypes.data
+        )
+        if bad >= 0:
+            raise ValueError(f"wire: row {bad} names a wire beyond the {len(witness)} of the witness")
+
+    # Cut where the nonzeros are, not the rows: a few rows may hold most of them.
+    cuts = np.searchsorted(row_start, [len(wire) * i // (4 * threads) for i in range(1, 4 * threads)])
+    edges = sorted({0, rows, *(min(int(cut), rows) for cut in cuts)})
+    run_ranges(work, itertools.pairwise(edges), threads)
+    return out

@@ -1,0 +1,289 @@
+"""Compiles the CPU code of `kernels/` on first use and loads it.
+
+The library lies in a folder of the user's own cache, under a name that hashes everything it depends on: all sources,
+the compiler's identity, the options and the multiply path. So a changed kernel is rebuilt by itself, an unchanged one
+never, and two processes that build at once do no harm (each writes its own file and renames it).
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuzklab.errors import BadInput
+from cuzklab.resources import folder
+
+_SOURCES = ("vectors.cpp", "ntt.cpp", "g1.cpp", "g2.cpp")
+# No -march=native: wide vectors make gcc slow to compile these sources and win nothing, assembly does the work.
+_OPTIONS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing", "-fomit-frame-pointer")
+
+
+@dataclass(frozen=True)
+class FieldPath:
+    """A way to multiply: its name, the options that build it, and the bit of `cpu_features` that it needs."""
+
+    name: str
+    options: tuple[str, ...]
+    needs: int
+
+
+# Best first. AVX-512 IFMA (bit 1) will stand above ADX.
+FIELD_PATHS = (
+    FieldPath("adx", ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx"), 1),
+    FieldPath("portable", (), 0),
+)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler: the command that starts it, what tells it apart, and options of its own."""
+
+    command: tuple[str, ...]
+    identity: str
+    options: tuple[str, ...] = ()
+
+
+def cache_folder() -> Path:
+    """The folder of compiled libraries, made if absent.
+
+    Raises
+    ------
+    BadInput
+        Another user owns it or may write to it: what it holds would be run as this user.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    path = Path(base) / "cuzklab"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise BadInput(
+            f"{path}: cannot make the cache of compiled kernels ({error.strerror}); set XDG_CACHE_HOME"
+        ) from None
+    if not stat.S_ISDIR(found.st_mode):
+        raise BadInput(f"{path}: the cache of compiled kernels is not a folder of its own; set XDG_CACHE_HOME")
+    if hasattr(os, "getuid") and found.st_uid != os.getuid():
+        raise BadInput(f"{path}: the cache of compiled kernels belongs to another user; set XDG_CACHE_HOME")
+    if found.st_mode & 0o022:
+        raise BadInput(
+            f"{path}: others may write to the cache of compiled kernels; chmod go-w it, or set XDG_CACHE_HOME"
+        )
+    return path
+
+
+def find_compiler() -> Compiler:
+    """The first of $CXX, g++, clang++ and the `ziglang` package that answers.
+
+    Raises
+    ------
+    BadInput
+        None does; the message names the extra that brings one.
+    """
+    wanted = os.environ.get("CXX")
+    if wanted:
+        compiler = _compiler(*shlex.split(wanted))
+        if compiler is None:
+            raise BadInput(f"CXX={wanted}: not a compiler that runs; unset CXX or correct it")
+        return compiler
+    zig = _zig()
+    for command in (("g++",), ("clang++",), *([(str(zig), "c++")] if zig else [])):
+        if (compiler := _compiler(*command)) is not None:
+            return compiler
+    raise BadInput(
+        "no C++ compiler found for the CPU kernels (tried g++, clang++, ziglang): pip install 'cuzklab[cpu]'"
+    )
+
+
+def _compiler(*command: str) -> Compiler | None:
+    """The compiler that this command starts, or None."""
+    if not command or shutil.which(command[0]) is None:
+        return None
+    try:
+        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    # zig links its own C++ library and turns on sanitizers unless told otherwise; the core needs neither.
+    zig = Path(command[0]).stem == "zig"
+    return Compiler(command, answer.stdout.strip(), ("-nostdlib++", "-fno-sanitize=undefined") if zig else ())
+
+
+def _zig() -> Path | None:
+    """The binary inside the `ziglang` package, called by path: its module form needs an interpreter on the way."""
+    try:
+        import ziglang
+    except ImportError:
+        return None
+    path = Path(ziglang.__file__).parent / ("zig.exe" if os.name == "nt" else "zig")
+    return path if path.is_file() else None
+
+
+def _sources_digest() -> bytes:
+    digest = hashlib.sha256()
+    root = folder("kernels")
+    for path in sorted(root.rglob("*")):
+        if path.suffix in (".h", ".cpp"):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.digest()
+
+
+def _compile(compiler: Compiler, sources: tuple[str, ...], options: tuple[str, ...], name: str) -> Path:
+    """Path of the shared library built from `sources`, from the cache where it is there."""
+    options = (*_OPTIONS, *compiler.options, *options)
+    key = hashlib.sha256(_sources_digest())
+    key.update(
+        "\0".join(
+            (
+                compiler.identity,
+                str(shutil.which(compiler.command[0])),
+                *compiler.command,
+                *sources,
+                *options,
+                sys.platform,
+            )
+        ).encode()
+    )
+    cache = cache_folder()
+    library = cache / f"{name}-{key.hexdigest()[:32]}.so"
+    if library.is_file():
+        return library
+    host = folder("kernels") / "host"
+    with tempfile.TemporaryDirectory(prefix="build-", dir=cache) as scratch:
+
+        def build(source: str) -> str:
+            target = str(Path(scratch) / f"{source}.o")
+            _run([*compiler.command, *options, "-c", str(host / source), "-o", target])
+            return target
+
+        with ThreadPoolExecutor(max_workers=len(sources)) as pool:
+            objects = list(pool.map(build, sources))
+        linked = Path(scratch) / library.name
+        _run([*compiler.command, *options, "-shared", *objects, "-o", str(linked)])
+        os.replace(linked, library)
+    return library
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200])
+        raise BadInput(f"{command[0]}: the CPU kernels do not compile: {first}; set CXX to another compiler")
+
+
+def cpu_features(compiler: Compiler) -> int:
+    """Bits of what this CPU can do, as `kernels/host/cpu.cpp` numbers them."""
+    probe = ctypes.CDLL(str(_compile(compiler, ("cpu.cpp",), (), "cpu")))
+    probe.cpu_features.restype = ctypes.c_uint32
+    return int(probe.cpu_features())
+
+
+def choose_field_path(features: int) -> FieldPath:
+    """The best multiply path for these CPU features, or the one that CUZKLAB_FIELD names.
+
+    Raises
+    ------
+    BadInput
+        CUZKLAB_FIELD names none, or one that this CPU cannot run.
+    """
+    usable = [path for path in FIELD_PATHS if path.needs == 0 or path.needs & features]
+    wanted = os.environ.get("CUZKLAB_FIELD")
+    if not wanted:
+        return usable[0]
+    for path in FIELD_PATHS:
+        if path.name == wanted:
+            if path not in usable:
+                raise BadInput(f"CUZKLAB_FIELD={wanted}: this CPU lacks the instructions; leave it unset")
+            return path
+    names = ", ".join(path.name for path in FIELD_PATHS)
+    raise BadInput(f"CUZKLAB_FIELD={wanted}: unknown; one of {names}")
+
+
+@dataclass(frozen=True)
+class Native:
+    """A loaded library, and how it was made."""
+
+    library: ctypes.CDLL
+    path: Path
+    field_path: str
+    compiler: str
+
+
+@functools.cache
+def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | None) -> Native:
+    compiler = find_compiler()
+    field = choose_field_path(cpu_features(compiler))
+    path = _compile(compiler, _SOURCES, field.options, f"host-{field.name}")
+    library = ctypes.CDLL(str(path))
+    _declare(library)
+    return Native(library, path, field.name, compiler.identity.splitlines()[0])
+
+
+def load() -> Native:
+    """The native library for this machine, compiled if need be (some seconds, once).
+
+    The environment is read at every call, so a test may set CUZKLAB_FIELD or CXX and get another build.
+
+    Raises
+    ------
+    BadInput
+        No compiler, or the cache is not safe to use.
+    """
+    return _load(*(os.environ.get(name) for name in ("CUZKLAB_FIELD", "CXX", "XDG_CACHE_HOME")))
+
+
+_POINTER, _U32, _U64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
+_GROUP = {
+    "msm_scratch_bytes": (_U64, _U64, _U32),
+    "msm_windows": (_U32, _U32),
+    "msm_window": (None, _POINTER, _POINTER, _U32, _U32, _U32, _POINTER, _POINTER),
+    "msm_combine": (None, _POINTER, _U32, _U32, _POINTER),
+    "sum_scratch_bytes": (_U64,),
+    "masked_sum": (None, _POINTER, _POINTER, _U64, _U64, _POINTER, _POINTER),
+    "sum": (None, _POINTER, _U64, _POINTER),
+    "fixed_base_entries": (_U64, _U32),
+    "fixed_base_scratch_bytes": (_U64,),
+    "fixed_base_table": (None, _POINTER, _U32, _POINTER, _POINTER),
+    "fixed_base": (None, _POINTER, _U32, _POINTER, _U64, _POINTER, _POINTER),
+    "add": (None, _POINTER, _POINTER, _POINTER),
+    "neg": (None, _POINTER, _POINTER),
+    "mul": (None, _POINTER, _POINTER, _U32, _POINTER),
+    "on_curve": (ctypes.c_int64, _POINTER, _U64, _POINTER),
+    "in_subgroup": (ctypes.c_int64, _POINTER, _U64, _POINTER),
+}
+_FIELD = {
+    "add": (None, _POINTER, _U64, _POINTER, _U64, _POINTER, _U64),
+    "sub": (None, _POINTER, _U64, _POINTER, _U64, _POINTER, _U64),
+    "mul": (None, _POINTER, _U64, _POINTER, _U64, _POINTER, _U64),
+    "to_montgomery": (None, _POINTER, _POINTER, _U64),
+    "from_montgomery": (None, _POINTER, _POINTER, _U64),
+    "inverse": (None, _POINTER, _POINTER, _U64),
+    "first_not_canonical": (ctypes.c_int64, _POINTER, _U64),
+    "repeat_products": (None, _POINTER, _U64),
+}
+_OTHERS = {
+    "fr_powers": (None, _POINTER, _POINTER, _U64),
+    "fr_sparse_product": (ctypes.c_int64, _POINTER, _POINTER, _POINTER, _POINTER, _U64, _U64, _U64, _POINTER),
+    "fr_classify": (None, _POINTER, _U64, _POINTER, _POINTER, _POINTER),
+    "ntt_scratch_bytes": (_U64, _U32, _U32),
+    "ntt_columns": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 5),
+    "ntt_rows": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 3),
+    "ntt_quotient": (None, _POINTER, _POINTER, _POINTER, _U64, _U64),
+}
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    """Types of every entry point: without them ctypes would cut addresses to 32 bits."""
+    entries = dict(_OTHERS)
+    for prefixes, table in ((("g1", "g2"), _GROUP), (("fp", "fr"), _FIELD)):
+        entries.update({f"{prefix}_{name}": types for prefix in prefixes for name, types in table.items()})
+    for name, (result, *arguments) in entries.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments

@@ -1,0 +1,15 @@
+"""Figures of a report: one function a figure, from a run to a plotly figure.
+
+A figure that has nothing to show is not drawn: the function returns an `Absent` with a sentence that says why.
+`axes` holds what they share: units of time, order and names of workers. `cuzklab.report.show` displays them with their
+tables.
+"""
+
+from cuzklab.report.figures.axes import Absent
+from cuzklab.report.figures.contention import lock_waits
+from cuzklab.report.figures.device_time import device_time
+from cuzklab.report.figures.memory import device_memory
+from cuzklab.report.figures.overlap import overlap_map, what_is_hidden
+from cuzklab.report.figures.timeline import timeline
+
+__all__ = ["Absent", "device_memory", "device_time", "lock_waits", "overlap_map", "timeline", "what_is_hidden"]

@@ -1,0 +1,209 @@
+"""Device memory over time: whose it is, against the limit, with the peak and the requests that failed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from cuzklab.analysis import frames, vram
+from cuzklab.report import theme
+from cuzklab.report.figures.axes import Absent, absent, short_worker, size_scale, time_scale, titled, workers_of
+from cuzklab.report.naming import label
+from cuzklab.trace import Run
+from cuzklab.units import format_size
+
+# Beyond this many events the steps are thinned to the largest of each stretch of time.
+MOST_EVENTS = 2000
+MOST_FAILURES = 12
+# How far a buffer lets the page through: the two that live long are strong, what comes and goes is pale.
+_SHADES = {"d_bc": 1.0, "d_a": 0.72}
+_PALE = 0.45
+_SCRATCH = "scratch"
+_REST = "not traced"
+
+
+def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
+    """Live bytes of a device by worker and buffer, as stacked steps under the limit.
+
+    Parameters
+    ----------
+    run : Run
+    device : int, optional
+        By default the one with the highest peak.
+    """
+    peaks = vram.peaks(run)
+    if not len(peaks):
+        return absent(run, "device memory", "vram")
+    if device is None:
+        device = int(peaks.loc[peaks["live_bytes"].idxmax(), "device"])
+    peak = peaks[peaks["device"] == device].iloc[0]
+    steps, failed = vram.steps(run), vram.failed_requests(run)
+    steps, failed = steps[steps["device"] == device], failed[failed["device"] == device]
+    limit_bytes = int(steps["limit_bytes"].max())
+    wanted = (failed["live_bytes"] + failed["requested_bytes"]).max() if len(failed) else 0
+    top = max(int(peak["live_bytes"]), limit_bytes, int(wanted))
+    divisor, unit = size_scale(top)
+    scale, workers, margins = time_scale(run), workers_of(run), theme.over_time()
+    moments, levels = _levels(run, device, steps)
+    times = scale.of(moments)
+    figure = go.Figure()
+    for (worker, buffer), values in levels:
+        figure.add_trace(_area(worker, buffer, times, values / divisor, unit, workers))
+    if limit_bytes:
+        _draw_limit(figure, limit_bytes, divisor)
+    for number, request in enumerate(failed.head(MOST_FAILURES).to_dict("records")):
+        _mark_failure(figure, request, float(scale.of(request["time_ns"])), divisor, explained=number == 0)
+    if not len(failed):
+        _mark_peak(figure, run, peak, float(scale.of(peak["time_ns"])), divisor)
+    figure.update_layout(
+        titled(
+            "Device memory",
+            _subtitle(run, peak, failed),
+            f"Live device memory of {label(run)} by worker and buffer, against the limit.",
+            380,
+            margin=margins["margin"],
+            meta=margins["meta"],
+            xaxis={
+                "title": theme.axis_title(scale.title),
+                "range": [float(edge) for edge in scale.of(frames.window(run))],
+            },
+            yaxis={
+                "title": theme.axis_title(f"live ({unit})"),
+                "range": [0, top / divisor * (1.15 if len(failed) else 1.32)],
+                "ticks": "",
+                "automargin": False,
+            },
+            legend={"traceorder": "normal", "tracegroupgap": 4},
+            hovermode="x unified" if len(levels) <= 12 else "closest",
+        )
+    )
+    return figure
+
+
+def _draw_limit(figure: go.Figure, limit_bytes: int, divisor: float) -> None:
+    figure.add_hline(y=limit_bytes / divisor, line={"color": theme.LIMIT, "width": 1.5, "dash": "dash"})
+    figure.add_annotation(
+        x=1, xref="paper", y=limit_bytes / divisor, yanchor="bottom", xanchor="right", showarrow=False,
+        text=f"limit {format_size(limit_bytes)}", font={"color": theme.LIMIT, "size": 12},
+    )  # fmt: skip
+
+
+def _levels(run: Run, device: int, steps: pd.DataFrame) -> tuple[np.ndarray, list[tuple[tuple[str, str], np.ndarray]]]:
+    """Moments, and for each worker and buffer its live bytes from then on; they add up to the bytes recorded."""
+    moments = steps["time_ns"].to_numpy()
+    changes: dict[tuple[str, str], np.ndarray] = {}
+    lives = vram.allocations(run)
+    place = {event: number for number, event in enumerate(steps.index)}
+    for life in lives[lives["device"] == device].to_dict("records"):
+        buffer = _SCRATCH if life["buffer"].endswith("scratch") else life["buffer"]
+        change = changes.setdefault((life["worker"], buffer), np.zeros(len(moments), dtype=np.int64))
+        change[place[life["first_event"]]] += life["bytes"]
+        if life["last_event"] in place:
+            change[place[life["last_event"]]] -= life["bytes"]
+    levels = {key: np.cumsum(change) for key, change in changes.items()}
+    rest = steps["live_bytes"].to_numpy() - sum(levels.values(), np.zeros(len(moments), dtype=np.int64))
+    if (rest > 0).any():
+        levels["", _REST] = np.maximum(rest, 0)
+    kept = _thinned(steps)
+    order = {name: number for number, name in enumerate(workers_of(run))}
+    buffers = [*_SHADES, _SCRATCH]
+    keys = sorted(
+        levels, key=lambda key: (order.get(key[0], -1), buffers.index(key[1]) if key[1] in buffers else 9, key)
+    )
+    return moments[kept], [(key, levels[key][kept]) for key in keys]
+
+
+def _thinned(steps: pd.DataFrame) -> np.ndarray:
+    """Rows to draw: all, or of each stretch of time the one with the most live bytes, first and last row included."""
+    if len(steps) <= MOST_EVENTS:
+        return np.arange(len(steps))
+    stretch = np.arange(len(steps)) * (MOST_EVENTS // 2) // len(steps)
+    live = pd.Series(steps["live_bytes"].to_numpy())
+    kept = {0, len(steps) - 1, *live.groupby(stretch).idxmax(), *live.groupby(stretch).idxmin()}
+    kept.update(np.flatnonzero((steps["op"] == "fail").to_numpy())[:100])
+    return np.array(sorted(kept))
+
+
+def _area(worker: str, buffer: str, times: np.ndarray, values: np.ndarray, unit: str, workers: list[str]) -> go.Scatter:
+    who = theme.plain(short_worker(worker)) or "nobody"
+    colour = theme.colour_of_worker(worker, workers)
+    fill = theme.shade(colour, _SHADES.get(buffer, _PALE))
+    pattern = theme.PATTERNS[workers.index(worker) % len(theme.PATTERNS)] if worker in workers else "."
+    lines = {"shape": pattern, "fgcolor": "rgba(255,255,255,0.55)", "bgcolor": fill, "size": 7, "solidity": 0.18}
+    return go.Scatter(
+        x=times,
+        y=values,
+        name=f"{who} {theme.plain(buffer)}",
+        stackgroup="live",
+        mode="lines",
+        line={"shape": "hv", "width": 0, "color": colour},
+        legendgroup=who,
+        fillcolor=fill,
+        fillpattern=lines if pattern else None,
+        hovertemplate=f"{who} {theme.plain(buffer)}: %{{y:.2f}} {unit}<extra></extra>",
+    )
+
+
+def _mark_failure(figure: go.Figure, request: dict[str, Any], at: float, divisor: float, explained: bool) -> None:
+    """A request that did not fit: how far it would have gone above what was live."""
+    live, wanted = request["live_bytes"] / divisor, request["requested_bytes"] / divisor
+    line = {"color": theme.FAILED, "width": 3, "dash": "dot"}
+    figure.add_shape(type="line", x0=at, x1=at, y0=live, y1=live + wanted, line=line)
+    text = (
+        f"<b>{theme.plain(short_worker(request['worker']))} asks for {theme.plain(request['buffer'])}, "
+        f"{format_size(request['requested_bytes'])}</b><br>{format_size(request['short_bytes'])} too little is free"
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=[at],
+            y=[live + wanted],
+            mode="markers",
+            showlegend=False,
+            hovertext=text,
+            hoverinfo="text",
+            marker={"symbol": "x", "size": 9, "color": theme.FAILED},
+        )
+    )
+    if explained:
+        left = _in_left_half(figure, at)
+        figure.add_annotation(
+            x=at, y=live + wanted, text=text, align="left", font={"color": theme.FAILED, "size": 12},
+            ax=40 if left else -40, ay=0, axref="pixel", ayref="pixel", xanchor="left" if left else "right",
+            arrowcolor=theme.FAILED, arrowwidth=1,
+        )  # fmt: skip
+
+
+def _mark_peak(figure: go.Figure, run: Run, peak: pd.Series, at: float, divisor: float) -> None:
+    """Name what is held at the peak, above the limit, where nothing else is drawn."""
+    held = vram.holdings(run, int(peak["event"]))
+    lines = [f"<b>peak {format_size(peak['live_bytes'])}</b>", *_held_by_worker(held)]
+    limit_or_peak = max(peak["limit_bytes"], peak["live_bytes"]) / divisor
+    figure.add_annotation(
+        x=at, y=peak["live_bytes"] / divisor, text="<br>".join(lines), align="left", font={"size": 12}, name="wide",
+        ax=0, axref="pixel", ay=1.06 * limit_or_peak, ayref="y", yanchor="bottom",
+        xanchor="left" if _in_left_half(figure, at) else "right", arrowwidth=1, arrowcolor=theme.WAIT, arrowhead=6,
+        arrowsize=0.7,
+    )  # fmt: skip
+
+
+def _held_by_worker(held: pd.DataFrame) -> Iterator[str]:
+    """One line a worker: what it holds."""
+    for worker, rows in held.groupby("worker", sort=True):
+        parts = [f"{theme.plain(row.buffer)} {format_size(row.bytes)}" for row in rows.itertuples()]
+        yield f"{theme.plain(short_worker(str(worker))) or 'nobody'}: {', '.join(parts[:4])}"
+
+
+def _in_left_half(figure: go.Figure, at: float) -> bool:
+    """Whether a moment is in the left half, so that words about it have room on its right."""
+    times = figure.data[0].x
+    return at < (float(times[0]) + float(times[-1])) / 2
+
+
+def _subtitle(run: Run, peak: pd.Series, failed: pd.DataFrame) -> str:
+    text = f"{label(run)}. Peak {format_size(peak['live_bytes'])} of {format_size(peak['limit_bytes'])}"
+    if len(failed):
+        count = "one request" if len(failed) == 1 else f"{len(failed)} requests"
+        return f"{text}; {count} failed (red)."
+    return f"{text}; no request failed."

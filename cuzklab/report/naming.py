@@ -1,0 +1,51 @@
+"""What runs are called in a report: by their design and what they were run on, not by where they are stored."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cuzklab.trace import Run
+from cuzklab.units import format_size
+
+
+def label(run: Run) -> str:
+    """A run's design, device memory and workers: ``phase9, 16 GiB, 2 workers``; its title where it has no design.
+
+    The device memory is that of the device which a scaled-down run stands for.
+    """
+    if not run.info.policy:
+        return run.info.title or run.name
+    conditions = run.info.conditions
+    limits = [int(device["vram_limit_bytes"]) for device in run.info.devices if device.get("vram_limit_bytes")]
+    limit_bytes = conditions.get("vram_equivalent_bytes") or min(limits, default=None)
+    workers = conditions.get("gw") or conditions.get("workers")
+    parts = [run.info.policy + _options(conditions.get("options"))]
+    if limit_bytes:
+        parts.append(short_size(int(limit_bytes)))
+    if workers:
+        parts.append(f"{workers} worker{'s' if workers != 1 else ''}")
+    return ", ".join(parts)
+
+
+def labels(runs: Sequence[Run]) -> list[str]:
+    """A label for each of some runs, told apart by their stored name where two would be equal."""
+    plain = [label(run) for run in runs]
+    return [text if plain.count(text) == 1 else f"{text} ({run.name})" for text, run in zip(plain, runs, strict=True)]
+
+
+def short_size(size_bytes: float) -> str:
+    """A size without decimals that say nothing: ``16 GiB``."""
+    return format_size(size_bytes).replace(".00 ", " ").replace(".0 ", " ")
+
+
+def sentence(words: str) -> str:
+    """Words as a sentence: a full stop at the end."""
+    return words if not words or words[-1] in ".!?" else f"{words}."
+
+
+def _options(options: object) -> str:
+    if not isinstance(options, Mapping) or not options:
+        return ""
+    return f" ({_listed(f'{name}={value}' for name, value in options.items())})"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words)

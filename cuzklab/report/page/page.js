@@ -1,0 +1,122 @@
+// Draws the page's figures: inflates plotly.js, gives each figure the page's colours, and redraws them when the
+// colour scheme changes or the page is printed.
+(async () => {
+  "use strict";
+  const plots = [...document.querySelectorAll(".plot")];
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  let printing = false;
+
+  // Before the figures: phones start with the list of contents closed.
+  const contents = document.querySelector(".contents details");
+  const wide = matchMedia("(min-width: 75rem)");
+  const fold = () => { contents.open = wide.matches; };
+  wide.addEventListener("change", fold);
+  fold();
+  followReading();
+
+  if (!plots.length) return;
+  try {
+    const packed = document.getElementById("plotly-bundle");
+    const bytes = Uint8Array.from(atob(packed.textContent), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    packed.remove();
+  } catch (error) {
+    for (const plot of plots) fail(plot, "This browser cannot unpack the figures; the tables below them hold the numbers.");
+    return;
+  }
+
+  const options = {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+    toImageButtonOptions: { scale: 2 },
+    scrollZoom: false,
+  };
+  const figures = new Map();
+  for (const plot of plots) {
+    const source = document.querySelector(`script[data-figure="${plot.id}"]`);
+    figures.set(plot, JSON.parse(source.textContent));
+    try {
+      const { data, layout } = dressed(plot);
+      await Plotly.newPlot(plot, data, layout, options);
+      plot.style.minHeight = "";
+    } catch (error) {
+      console.error(error);
+      fail(plot, "This figure could not be drawn; the table below it holds the numbers.");
+    }
+  }
+  document.body.dataset.drawn = plots.filter((plot) => plot.querySelector(".main-svg")).length;
+
+  dark.addEventListener("change", redraw);
+  let narrow = innerWidth < 640;
+  addEventListener("resize", () => {
+    if (narrow !== innerWidth < 640) { narrow = innerWidth < 640; redraw(); }
+  });
+  addEventListener("beforeprint", () => { printing = true; redraw(); });
+  addEventListener("afterprint", () => { printing = false; redraw(); });
+
+  function redraw() {
+    for (const plot of plots) {
+      const { data, layout } = dressed(plot);
+      Plotly.react(plot, data, layout, options);
+    }
+  }
+
+  // A copy of the figure in the page's ink: figures carry a middling grey that both schemes can show.
+  function dressed(plot) {
+    const figure = structuredClone(figures.get(plot));
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const ink = printing ? "#1c2127" : colour("--ink");
+    const muted = printing ? "#5c6670" : colour("--muted");
+    const paper = printing ? "#ffffff" : colour("--paper");
+    const raised = printing ? "#f6f7f9" : colour("--raised");
+    const small = innerWidth < 640;
+    for (const trace of figure.data) {
+      if (trace.type === "heatmap") trace.colorscale = [[0, raised], [1, trace.colorscale.at(-1)[1]]];
+    }
+    const layout = figure.layout;
+    layout.font = { ...layout.font, color: muted, size: small ? 11 : layout.font?.size ?? 13 };
+    layout.hoverlabel = { ...layout.hoverlabel, bgcolor: paper, bordercolor: muted, font: { ...layout.hoverlabel?.font, color: ink } };
+    layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: ink, orientation: "h" };
+    for (const note of layout.annotations ?? []) {
+      note.font = { color: ink, ...note.font };
+      if (note.bgcolor) note.bgcolor = paper;
+    }
+    if (small) {
+      layout.dragmode = false;
+      layout.annotations = (layout.annotations ?? []).filter((note) => note.name !== "wide");
+      const entries = figure.data.filter((trace) => trace.showlegend !== false).length;
+      if (entries > 1 && layout.height) layout.height += 20 * Math.ceil(entries / 2);
+      Object.assign(layout, layout.meta?.narrow ?? {});
+    }
+    return figure;
+  }
+
+  function fail(plot, message) {
+    plot.classList.add("undrawn");
+    plot.style.minHeight = "";
+    plot.textContent = message;
+    const table = plot.closest(".cz-figure")?.querySelector("details");
+    if (table) table.open = true;
+  }
+
+  // Marks in the list of contents which section is being read.
+  function followReading() {
+    const links = new Map([...document.querySelectorAll(".contents a")].map((a) => [a.hash.slice(1), a]));
+    const headings = [...links.keys()].map((id) => document.getElementById(id)).filter(Boolean);
+    const mark = () => {
+      const passed = headings.filter((heading) => heading.getBoundingClientRect().top < innerHeight * 0.3);
+      const current = passed.at(-1) ?? headings[0];
+      for (const [id, link] of links) {
+        if (id === current?.id) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      }
+    };
+    addEventListener("scroll", mark, { passive: true });
+    mark();
+  }
+})();

@@ -1,0 +1,146 @@
+"""A post-mortem: the runs of a question, the findings that they led to, the verdict; and its record as JSON."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cuzklab.analysis import Case, Finding, Verdict, find_all
+from cuzklab.analysis import verdict as verdicts
+from cuzklab.atomic import atomic_write
+from cuzklab.trace import Run
+from cuzklab.trace.store import machine_facts, versions
+from cuzklab.units import Metric, format_value
+
+# Tells a notebook where the program that runs it expects the record.
+RECORD_VARIABLE = "CUZKLAB_REPORT_RECORD"
+RECORD_FORMAT = 1
+
+_ASPECTS = ("feasibility", "mechanism", "performance")
+_LACKING = "short by"
+_TELLING = ("share", "kernel_occupancy", "call_occupancy", "size", "peak_vram", "duration", "count")
+
+
+@dataclass(frozen=True)
+class PostMortem:
+    """What a report is written from."""
+
+    case: Case
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+
+    def runs(self, *origins: str) -> tuple[Run, ...]:
+        """The runs of some origins, in order."""
+        return tuple(run for run in self.case.runs if run.info.origin in origins)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure large enough to carry a verdict, and the finding that it belongs to."""
+
+    value: str
+    what: str
+    obtained: str
+    finding: Finding
+
+
+def examine(case: Case) -> PostMortem:
+    """Findings and verdict of a case."""
+    findings = find_all(case)
+    return PostMortem(case, findings, verdicts.verdict(case, findings))
+
+
+def tiles(post: PostMortem) -> list[Tile]:
+    """The figures that carry the verdict: of each aspect the one of its most telling finding.
+
+    Findings that decided come before others, sure ones before less sure ones.
+    """
+    rank = {name: place for place, name in enumerate(post.verdict.because)}
+    sure = ("proved", "measured", "simulated")
+    ordered = sorted(post.findings, key=lambda one: (rank.get(one.id, len(rank)), sure.index(one.certainty)))
+    chosen = []
+    for aspect in _ASPECTS:
+        tile = next((tile for one in ordered if one.aspect == aspect and (tile := _tile(one))), None)
+        if tile:
+            chosen.append(tile)
+    return chosen
+
+
+def _tile(finding: Finding) -> Tile | None:
+    """The most telling figure of a finding: of a comparison the quotient, else what was lacking, else a share."""
+    figures = finding.figures
+    if finding.aspect == "performance":
+        if len(figures) < 2 or figures[0].kind != figures[1].kind or not figures[1].value:
+            return None
+        saved = 1 - figures[0].ratio(figures[1])
+        what = f"{figures[0].kind.replace('_', ' ')} saved: {finding.subject} {finding.gist}"
+        return Tile(f"{saved * 100:.1f} %".replace("-", "−"), what, finding.certainty, finding)
+    telling = sorted(figures, key=lambda figure: (figure.label != _LACKING, _TELLING.index(figure.kind)
+                     if figure.kind in _TELLING else len(_TELLING)))  # fmt: skip
+    if not telling:
+        return None
+    label = telling[0].label or telling[0].kind.replace("_", " ")
+    about = "" if finding.subject and finding.subject in label else f": {finding.subject} {finding.gist}"
+    return Tile(large(telling[0]), label + about, finding.certainty, finding)
+
+
+def large(figure: Metric) -> str:
+    """A figure's value for people; shares as percentages."""
+    if figure.unit == "1" and figure.kind != "count":
+        return f"{figure.value * 100:.3g} %"
+    return format_value(figure.value, figure.unit)
+
+
+def anchor(post: PostMortem, finding: Finding) -> str:
+    """Where on the page a finding stands."""
+    return f"finding-{post.findings.index(finding) + 1}"
+
+
+def conclude(post: PostMortem, out: Path, parameters: Mapping[str, object]) -> Path:
+    """Write the record of a report: the only thing from which its verdict is taken.
+
+    Called last in a notebook, so that a notebook that did not reach its end leaves none.
+
+    Returns
+    -------
+    Path
+        Where it was written: the place that the program running the notebook asked for, else `out`/verdict.json.
+    """
+    place = Path(os.environ.get(RECORD_VARIABLE) or Path(out) / "verdict.json")
+    record: dict[str, Any] = {
+        "format": RECORD_FORMAT,
+        "question": post.case.question,
+        "candidate": post.case.candidate,
+        "baseline": post.case.baseline,
+        "verdict": post.verdict.to_json(),
+        "figures": [
+            {"value": tile.value, "what": tile.what, "obtained": tile.obtained, "finding": tile.finding.id}
+            for tile in tiles(post)
+        ],
+        "findings": [finding.to_json() for finding in post.findings],
+        "runs": [
+            {
+                "path": os.path.relpath(run.path, out),
+                "origin": run.info.origin,
+                "title": run.info.title,
+                "policy": run.info.policy,
+                "outcome": run.info.outcome,
+            }
+            for run in post.case.runs
+        ],
+        "parameters": dict(parameters),
+        "machine": machine_facts(),
+        "versions": versions(),
+    }
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(place, "w") as file:
+        file.write(json.dumps(record, indent=1, default=_plain, allow_nan=False) + "\n")
+    return place
+
+
+def _plain(value: object) -> object:
+    """Numbers of numpy and pandas as Python's; anything else as text."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) else str(value)

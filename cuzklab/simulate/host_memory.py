@@ -1,0 +1,62 @@
+"""Host memory of a proving engine: what is always there, and what each synthesised partition adds.
+
+In use = key + compiled constraints + Σ over partitions (a, b, c, aux), the partition's part from the start of its
+synthesis, which allocates it, to the end of its GPU call. For the 32 GiB PoRep that is 69.8 GiB + 15.5 GiB for each
+partition that is being synthesised, waits for a worker, or is being proved; published peaks follow 69 + 20·pw GiB. Not
+counted: the split vectors and tails of a call, what a lazy deallocation holds on to, and the operating system.
+"""
+
+from cuzklab.policies.effects import Compute, Effect
+from cuzklab.policies.model import Partition
+from cuzklab.stages import STAGES, CircuitShape
+from cuzklab.units import format_size
+
+_SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
+
+
+class HostMemoryExhausted(Exception):
+    """More host memory was needed than the machine has: the operating system ends the engine."""
+
+
+class HostMemory:
+    """Counts host memory in use.
+
+    Parameters
+    ----------
+    limit_bytes : int
+        Memory of the machine.
+    shape : CircuitShape
+    """
+
+    def __init__(self, limit_bytes: int, shape: CircuitShape) -> None:
+        self.limit_bytes = limit_bytes
+        self._fixed_bytes = shape.key_bytes + shape.constraint_bytes
+        self._partition_bytes = shape.synthesised_bytes
+        self._partitions: set[Partition] = set()
+
+    @property
+    def in_use_bytes(self) -> int:
+        return self._fixed_bytes + len(self._partitions) * self._partition_bytes
+
+    def begins(self, effect: Effect) -> bool:
+        """Count a partition whose synthesis begins with this effect; whether it does."""
+        if isinstance(effect, Compute) and effect.stage in _SYNTHESES:
+            self._partitions.add(effect.partition)
+            return True
+        return False
+
+    def done(self, partition: Partition) -> None:
+        """A partition's GPU call has ended: its memory is free."""
+        self._partitions.discard(partition)
+
+    def check(self) -> None:
+        """
+        Raises
+        ------
+        HostMemoryExhausted
+        """
+        if self.in_use_bytes > self.limit_bytes:
+            raise HostMemoryExhausted(
+                f"host memory: {format_size(self._fixed_bytes)} of key and constraints and {len(self._partitions)} "
+                f"synthesised partitions of {format_size(self._partition_bytes)} exceed {format_size(self.limit_bytes)}"
+            )

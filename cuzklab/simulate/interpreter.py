@@ -1,0 +1,308 @@
+"""Runs programs of effects in virtual time.
+
+Every program is a SimPy process. An effect that is ready takes place at once; one that is not makes its actor wait for
+what it reads, and whoever changes that carries the waiting effect out on the spot, first come first served, so nobody
+slips in between. An effect that lasts takes the time of its cost (`cuzklab.simulate.costs`).
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import simpy
+
+from cuzklab.policies.effects import (
+    Effect,
+    Fork,
+    Get,
+    Launch,
+    OutOfDeviceMemory,
+    PolicyFault,
+    Put,
+    Upload,
+    WaitEvent,
+    live_bytes,
+)
+from cuzklab.policies.engine import Outcome
+from cuzklab.policies.model import Gpu, Partition, Program, Stream
+from cuzklab.simulate.actor import Actor
+from cuzklab.simulate.costs import COSTS, Machine, upload
+from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
+from cuzklab.simulate.tracer import Tracer
+from cuzklab.simulate.world import World
+from cuzklab.stages import STAGES
+
+# An actor that does so many things without time passing is taken to spin for ever.
+MAX_EFFECTS_AT_ONE_TIME = 100_000
+
+
+class NoProgress(PolicyFault):
+    """A program does one thing after another without time passing, as a loop over a flag does."""
+
+    kind = "starvation"
+
+
+@dataclass(frozen=True)
+class WaitFor:
+    """An actor that never went on: what it waits for, and who could give it."""
+
+    actor: str
+    kind: str
+    on: str
+    holders: tuple[str, ...]
+
+    def __str__(self) -> str:
+        held = f" (held by {', '.join(self.holders)})" if self.holders else ""
+        return f"{self.actor} waits for {self.kind} {self.on}{held}"
+
+
+@dataclass
+class Ending:
+    """How programs ended.
+
+    Attributes
+    ----------
+    outcomes : list of Outcome
+        Of the partitions that workers passed on, in order.
+    faults : dict of str to PolicyFault
+        Programs that a fault ended, by actor.
+    results : dict of str to object
+        What programs returned, by actor.
+    stuck : tuple of WaitFor
+        Actors that could not go on when nothing more could happen: a deadlock if there are any.
+    host_memory_exhausted : str
+        What was too much for the host; then everything stopped there.
+    end_ns : int
+        Virtual time at which the last actor ended, or everything stopped.
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    faults: dict[str, PolicyFault] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
+    stuck: tuple[WaitFor, ...] = ()
+    host_memory_exhausted: str = ""
+    end_ns: int = 0
+
+
+class Interpreter:
+    """Interprets programs on a machine, once.
+
+    Parameters
+    ----------
+    machine : Machine
+    host_memory : HostMemory or None
+        None: host memory is neither counted nor limited.
+    everything : bool
+        Whether to record more than the figures need.
+    """
+
+    def __init__(self, machine: Machine, host_memory: HostMemory | None = None, everything: bool = True) -> None:
+        self.machine, self.env = machine, machine.env
+        self.world = World()
+        self.tracer = Tracer(self.world, lambda: self.env.now, everything)
+        self.ending = Ending()
+        self._host_memory = host_memory
+        self._last_on: dict[Stream, simpy.Event] = {}
+        if host_memory:
+            self.tracer.host_memory(host_memory.in_use_bytes)
+
+    def run(self, programs: Mapping[str, Program]) -> Ending:
+        """Run programs until they have ended or none can go on."""
+        for name, program in programs.items():
+            device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), -1)
+            self.env.process(self._act(Actor(name, device=device), program))
+        try:
+            self.env.run()
+        except HostMemoryExhausted as error:
+            self.ending.host_memory_exhausted = str(error)
+            self.ending.end_ns = self.env.now
+            return self.ending
+        for waiting in self.world.blocked():
+            self.tracer.never_went_on(waiting)
+        self.ending.stuck = tuple(
+            WaitFor(
+                waiting.actor.name, waiting.effect.kind_of_wait(self.world), waiting.effect.on,
+                tuple(name for name in waiting.effect.blockers(self.world) if name),
+            )
+            for waiting in self.world.blocked()
+        )  # fmt: skip
+        return self.ending
+
+    # --- one actor ---------------------------------------------------------------------------------------------------
+
+    def _act(self, actor: Actor, program: Program) -> Generator[simpy.Event, Any, None]:
+        """Drive one program from its first effect to its end."""
+        running = program.start()
+        answer: Any = None
+        fault: PolicyFault | None = None
+        moment, effects_now = -1, 0
+        try:
+            while True:
+                effect = running.throw(fault) if fault is not None else running.send(answer)
+                moment, effects_now = self.env.now, effects_now + 1 if moment == self.env.now else 0
+                if effects_now > MAX_EFFECTS_AT_ONE_TIME:
+                    raise NoProgress(f"{actor.name} goes on and on at one moment, last with {effect}")
+                answer, fault = None, None
+                try:
+                    answer = yield from self._interpret(actor, effect)
+                except PolicyFault as raised:
+                    fault = raised
+        except StopIteration as end:
+            self.ending.results[actor.name] = end.value
+            self._end(actor, actor.pending_fault)
+        except PolicyFault as raised:
+            self._end(actor, raised)
+
+    def _end(self, actor: Actor, fault: PolicyFault | None) -> None:
+        """An actor is done. A fault goes to the program that forked it: where that waits, or at its next effect."""
+        actor.ended = True
+        self.ending.end_ns = self.env.now
+        self.tracer.actor = actor
+        parent = actor.parent
+        if fault is not None:
+            if parent is None or parent.ended:
+                self.ending.faults[actor.name] = fault
+            elif (waiting := self.world.waiting_of(parent)) is not None:
+                self.world.dismiss(waiting)
+                self.tracer.waited(waiting)
+                waiting.granted.succeed((None, fault))
+            else:
+                parent.pending_fault = fault
+        if parent:
+            self.world.write(("task", actor.name), "ended")
+            self._wake()
+
+    def _interpret(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, Any]:
+        """Carry one effect out: wait until it is ready, start it, and let it last."""
+        if actor.pending_fault is not None:
+            fault, actor.pending_fault = actor.pending_fault, None
+            raise fault
+        if effect.ready(self.world, actor.name):
+            actor.requested_ns, actor.holder_at_request = self.env.now, ""
+            result = self._start(actor, effect)
+            self._wake()
+        else:
+            holder = next((name for name in effect.blockers(self.world) if name), "")
+            granted = self.env.event()
+            self.world.wait(actor, effect, self.env.now, effect.kind_of_wait(self.world), holder, granted)
+            result, fault = yield granted
+            if fault is not None:
+                raise fault
+        if effect.lasts:
+            yield from self._last(actor, effect)
+        return result
+
+    def _start(self, actor: Actor, effect: Effect) -> Any:
+        """The change as an effect takes place."""
+        self.tracer.actor = actor
+        try:
+            result = effect.start(self.world, actor.name)
+        except OutOfDeviceMemory as fault:
+            self.tracer.out_of_memory(actor, effect.gpu, fault, live_bytes(self.world, effect.gpu))
+            raise
+        if isinstance(effect, Fork):
+            child = Actor(result.actor, actor, actor.device, actor.partition, actor.took_ns)
+            self.env.process(self._act(child, effect.program))
+        elif isinstance(effect, Get):
+            if isinstance(result, Partition):
+                actor.partition, actor.took_ns = result, self.env.now
+        elif isinstance(effect, Put):
+            self._passed_on(actor, effect.item)
+        return result
+
+    def _wake(self) -> None:
+        """Carry out what others wait for and what has become possible, in the order of their arrival."""
+        while (waiting := self.world.next_ready()) is not None:
+            actor = waiting.actor
+            self.tracer.waited(waiting)
+            actor.requested_ns, actor.holder_at_request = waiting.since_ns, waiting.holder
+            try:
+                waiting.granted.succeed((self._start(actor, waiting.effect), None))
+            except PolicyFault as fault:
+                waiting.granted.succeed((None, fault))
+
+    def _passed_on(self, actor: Actor, item: Any) -> None:
+        """An actor has handed on what it worked on; with an outcome, the partition is over."""
+        if isinstance(item, Outcome):
+            self.ending.outcomes.append(item)
+            if actor.in_call:
+                self.tracer.call(actor, item.partition, item.ok)
+            self.world.forget_partition(item.partition.name)
+            if self._host_memory:
+                self._host_memory.done(item.partition)
+                self.tracer.host_memory(self._host_memory.in_use_bytes)
+        if isinstance(item, Outcome | Partition):
+            actor.partition = None
+
+    # --- effects that last -------------------------------------------------------------------------------------------
+
+    def _last(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, None]:
+        start_ns = self.env.now
+        if isinstance(effect, Upload):
+            yield from self._upload(actor, effect)
+            return
+        if isinstance(effect, Launch):
+            yield from self._launch(actor, effect)
+        else:
+            if self._host_memory and self._host_memory.begins(effect):
+                self.tracer.host_memory(self._host_memory.in_use_bytes)
+                self._host_memory.check()
+            yield from COSTS[type(effect)](self.machine, effect)
+        self._finish(actor, effect)
+        self.tracer.lasted(actor, effect, start_ns)
+
+    def _finish(self, actor: Actor, effect: Effect) -> None:
+        self.tracer.actor = actor
+        effect.finish(self.world, actor.name)
+        self._wake()
+
+    def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
+        """Kernels begin when the earlier work of their stream is done; the actor waits for their end."""
+        launch_ns = self.env.now
+        earlier, done = self._queue_on(effect.stream)
+        if earlier is not None:
+            yield earlier
+        start_ns = self.env.now
+        yield from COSTS[Launch](self.machine, effect)
+        self._dequeue(effect.stream, done)
+        streamed_bytes = STAGES[effect.stage].streamed_bytes(self.machine.shape, effect.part)
+        self.tracer.kernel(actor, effect, start_ns, launch_ns)
+        self.tracer.transfer(actor, effect, start_ns, launch_ns, streamed_bytes, pinned=True)
+
+    def _upload(self, actor: Actor, effect: Upload) -> Generator[simpy.Event, Any, None]:
+        """From pinned memory the copy goes on by itself; from pageable memory the actor waits for its end."""
+        start_ns = self.env.now
+        pinned = effect.asynchronous(self.world)
+        who = Actor(f"gpu{effect.stream.gpu.index}", device=effect.stream.gpu.index) if pinned else actor
+        copy = self._copy(who, actor, effect, pinned, *self._queue_on(effect.stream))
+        if pinned:
+            self.env.process(copy)
+            return
+        yield from copy
+        self.tracer.lasted(actor, effect, start_ns)
+
+    def _copy(
+        self, who: Actor, issuer: Actor, effect: Upload, pinned: bool, earlier: simpy.Event | None, done: simpy.Event
+    ) -> Generator[simpy.Event, Any, None]:
+        """The copy itself: after the events that its stream waits for and the stream's earlier work."""
+        issue_ns = self.env.now
+        for event in self.world.read(("after", effect.stream)) or ():
+            yield from self._interpret(who, WaitEvent(event))
+        if earlier is not None:
+            yield earlier
+        start_ns = self.env.now
+        yield from upload(self.machine, effect, pinned)
+        self._dequeue(effect.stream, done)
+        self.tracer.transfer(issuer, effect, start_ns, issue_ns, effect.source.size_bytes, pinned)
+        self._finish(who, effect)
+
+    def _queue_on(self, stream: Stream) -> tuple[simpy.Event | None, simpy.Event]:
+        """Take the next place in a stream: the end of the work before it, if there is any, and its own end."""
+        earlier, done = self._last_on.get(stream), self.env.event()
+        self._last_on[stream] = done
+        return earlier, done
+
+    def _dequeue(self, stream: Stream, done: simpy.Event) -> None:
+        done.succeed()
+        if self._last_on[stream] is done:
+            del self._last_on[stream]

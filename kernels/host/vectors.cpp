@@ -1,0 +1,125 @@
+// Element-wise field arithmetic, sparse matrix times vector, and the classification of scalars.
+#include "../field/inverse.h"
+#include "canonical.h"
+
+namespace {
+
+template <class F>
+F plain_one() {
+  F x = F::zero();
+  x.l[0] = 1;
+  return x;
+}
+
+// out_i = 1 / x_i, or 0 for 0; one inversion for all. out must not overlap x.
+template <class F>
+void batch_inverse(const F* x, F* out, u64 n) {
+  F product = F::one();
+  for (u64 i = 0; i < n; i++) {
+    out[i] = product;
+    if (!x[i].is_zero()) product = product * x[i];
+  }
+  F rest = inverse(product);
+  for (u64 i = n; i-- > 0;) {
+    if (x[i].is_zero()) {
+      out[i] = F::zero();
+    } else {
+      out[i] = out[i] * rest;
+      rest = rest * x[i];
+    }
+  }
+}
+
+template <class F>
+i64 first_not_canonical(const F* x, u64 n) {
+  for (u64 i = 0; i < n; i++)
+    if (!is_canonical(x[i])) return i64(i);
+  return -1;
+}
+
+// Independent products, so that a multiply's throughput shows rather than its latency.
+template <class F>
+void repeat_products(F* x, u64 rounds) {
+  for (u64 i = 0; i < rounds; i++)
+    for (int j = 0; j < 8; j++) x[j] = x[j] * x[8];
+}
+
+}  // namespace
+
+// A step of 0 repeats one element.
+#define FIELD_ENTRIES(prefix, F) \
+  void prefix##_add(const F* a, u64 a_step, const F* b, u64 b_step, F* out, u64 n) { \
+    for (u64 i = 0; i < n; i++) out[i] = a[i * a_step] + b[i * b_step]; \
+  } \
+  void prefix##_sub(const F* a, u64 a_step, const F* b, u64 b_step, F* out, u64 n) { \
+    for (u64 i = 0; i < n; i++) out[i] = a[i * a_step] - b[i * b_step]; \
+  } \
+  void prefix##_mul(const F* a, u64 a_step, const F* b, u64 b_step, F* out, u64 n) { \
+    for (u64 i = 0; i < n; i++) out[i] = a[i * a_step] * b[i * b_step]; \
+  } \
+  void prefix##_to_montgomery(const F* a, F* out, u64 n) { \
+    const F r2 = F::constant(F::Parameters::r2); \
+    for (u64 i = 0; i < n; i++) out[i] = a[i] * r2; \
+  } \
+  void prefix##_from_montgomery(const F* a, F* out, u64 n) { \
+    const F unit = plain_one<F>(); \
+    for (u64 i = 0; i < n; i++) out[i] = a[i] * unit; \
+  } \
+  void prefix##_inverse(const F* a, F* out, u64 n) { batch_inverse(a, out, n); } \
+  i64 prefix##_first_not_canonical(const F* a, u64 n) { return first_not_canonical(a, n); } \
+  void prefix##_repeat_products(F* x, u64 rounds) { repeat_products(x, rounds); }
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+FIELD_ENTRIES(fp, Fp)
+FIELD_ENTRIES(fr, Fr)
+
+// out_i = base^i, all in Montgomery form.
+void fr_powers(const Fr* base, Fr* out, u64 n) {
+  if (n == 0) return;
+  out[0] = Fr::one();
+  // Doubling the known part keeps the products independent of each other.
+  Fr step = *base;
+  for (u64 known = 1; known < n; known *= 2) {
+    for (u64 i = known; i < 2 * known && i < n; i++) out[i] = out[i - known] * step;
+    step = step.squared();
+  }
+}
+
+// out_row = Σ value · witness[wire], each product a Montgomery product. −1, or the first row with a wire out of range.
+i64 fr_sparse_product(const i64* row_start, const u32* wire, const Fr* value, const Fr* witness, u64 wires, u64 begin,
+                      u64 end, Fr* out) {
+  for (u64 row = begin; row < end; row++) {
+    Fr sum = Fr::zero();
+    for (i64 e = row_start[row]; e < row_start[row + 1]; e++) {
+      if (wire[e] >= wires) return i64(row);
+      sum = sum + value[e] * witness[wire[e]];
+    }
+    out[row] = sum;
+  }
+  return -1;
+}
+
+// Scalars one into a bitmap (⌈n/64⌉ words), those neither zero nor one into `tail`; counts = {zeros, tail}.
+void fr_classify(const u64* scalar, u64 n, u64* ones, u32* tail, u64* counts) {
+  u64 zeros = 0, others = 0;
+  for (u64 word = 0; word * 64 < n; word++) {
+    u64 bits = 0;
+    for (u64 i = word * 64; i < n && i < word * 64 + 64; i++) {
+      const u64* k = scalar + 4 * i;
+      const u64 high = k[1] | k[2] | k[3];
+      if (high == 0 && k[0] <= 1) {
+        bits |= k[0] << (i % 64);
+        zeros += 1 - k[0];
+      } else {
+        tail[others++] = u32(i);
+      }
+    }
+    ones[word] = bits;
+  }
+  counts[0] = zeros;
+  counts[1] = others;
+}
+#pragma GCC visibility pop
+}

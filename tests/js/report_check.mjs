@@ -1,0 +1,109 @@
+// Opens a report in headless Chromium with the network cut and reports what a reader would see, as JSON.
+//
+//   node report_check.mjs REPORT.html [--shots FOLDER]
+//
+// playwright-core is taken from $CUZKLAB_NODE_MODULES or from the nearest node_modules above this file.
+import { createRequire } from "node:module";
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+
+function nodeModules() {
+  if (process.env.CUZKLAB_NODE_MODULES) return process.env.CUZKLAB_NODE_MODULES;
+  for (let folder = here; ; folder = path.dirname(folder)) {
+    if (existsSync(path.join(folder, "node_modules", "playwright-core"))) return path.join(folder, "node_modules");
+    if (folder === path.dirname(folder)) throw new Error("playwright-core not found; set CUZKLAB_NODE_MODULES");
+  }
+}
+
+const { chromium } = createRequire(path.join(nodeModules(), "x.js"))("playwright-core");
+const [file, ...rest] = process.argv.slice(2);
+const shots = rest[0] === "--shots" ? rest[1] : null;
+const address = pathToFileURL(path.resolve(file)).href;
+
+const browser = await chromium.launch({
+  executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
+  args: [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+  ],
+});
+
+const views = [
+  { name: "desktop", width: 1440, height: 900, colorScheme: "light" },
+  { name: "dark", width: 1440, height: 900, colorScheme: "dark" },
+  { name: "phone", width: 390, height: 844, colorScheme: "light" },
+];
+const found = [];
+for (const { name, width, height, colorScheme } of views) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, offline: true });
+  const page = await context.newPage();
+  const requests = [], errors = [];
+  page.on("request", (request) => {
+    const url = request.url();
+    if (url !== address && !url.startsWith("data:") && !url.startsWith("blob:")) requests.push(url);
+  });
+  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) errors.push(message.text()); });
+  page.on("pageerror", (error) => errors.push(String(error)));
+  const started = Date.now();
+  await page.goto(address);
+  const expected = Number(await page.getAttribute("body", "data-figures"));
+  if (expected) await page.waitForFunction(() => document.body.dataset.drawn !== undefined, null, { timeout: 60000 });
+  const drawnAfter = Date.now() - started;
+  found.push({
+    view: name, requests, errors, expected, drawnAfter,
+    ...(await page.evaluate(inspect)),
+  });
+  if (shots) {
+    await page.screenshot({ path: path.join(shots, `${name}-top.png`) });
+    await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
+    const sections = await page.$$eval("h2", (headings) => headings.map((heading) => heading.id));
+    for (const [number, id] of sections.entries()) {
+      await page.evaluate((id) => document.getElementById(id).scrollIntoView({ behavior: "instant" }), id);
+      await page.waitForTimeout(60);
+      await page.screenshot({ path: path.join(shots, `${name}-${String(number + 1).padStart(2, "0")}-${id}.png`) });
+    }
+  }
+  await context.close();
+}
+await browser.close();
+console.log(JSON.stringify(found, null, 1));
+
+// Runs in the page.
+function inspect() {
+  const figures = [...document.querySelectorAll(".plot")].map((plot) => {
+    const box = plot.getBoundingClientRect();
+    const drawing = plot.querySelector(".main-svg");
+    const area = drawing?.getBoundingClientRect();
+    // Marks of data: bars, lines and areas, heat map cells, points; axes and legends do not count.
+    const drawn = plot.querySelectorAll(
+      ".plot .points path, .scatterlayer path, .barlayer path, .heatmaplayer image, .annotation",
+    ).length;
+    const labels = [...plot.querySelectorAll(".main-svg text")].filter((text) => text.textContent.trim());
+    const cut = labels
+      .map((text) => [text, text.getBoundingClientRect()])
+      .filter(([text, r]) => r.width && !text.closest(".barlayer") && (r.left < box.left - 1 || r.right > box.right + 1))
+      .map(([text]) => text.textContent);
+    return { id: plot.id, marks: drawn, width: area?.width ?? 0, height: area?.height ?? 0, cut };
+  });
+  const width = document.documentElement.clientWidth;
+  const scrolls = (element) => {
+    for (let at = element.parentElement; at; at = at.parentElement) {
+      if (/(auto|scroll|hidden)/.test(getComputedStyle(at).overflowX)) return true;
+    }
+    return false;
+  };
+  const overflowing = [...document.querySelectorAll("body *")]
+    .filter((element) => {
+      const box = element.getBoundingClientRect();
+      return box.width && box.right > width + 1 && !element.closest(".skip, svg") && !scrolls(element);
+    })
+    .map((element) => `${element.tagName.toLowerCase()}.${element.className} ${element.textContent.trim().slice(0, 60)}`);
+  return {
+    figures, overflowing, pageWidth: document.documentElement.scrollWidth, viewWidth: width,
+    title: document.title, injected: document.querySelectorAll("img[onerror], script[src], iframe, object").length,
+    text: document.querySelector("main").innerText,
+  };
+}

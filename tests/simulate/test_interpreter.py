@@ -1,0 +1,455 @@
+"""Tiny programs whose virtual times are known by hand, and what the trace says about them."""
+
+import pytest
+
+from cuzklab.policies.effects import (
+    Acquire,
+    Alloc,
+    Compute,
+    DeviceSync,
+    DoubleFree,
+    Fork,
+    Free,
+    Get,
+    Join,
+    Launch,
+    Notify,
+    OutOfDeviceMemory,
+    Pin,
+    Put,
+    QueryFree,
+    ReadFlag,
+    RecordEvent,
+    Release,
+    ReleaseByNonOwner,
+    Reserve,
+    TrimPool,
+    Unpin,
+    Unreserve,
+    Upload,
+    Wait,
+    WaitEvent,
+)
+from cuzklab.policies.model import Flag, Lock, Queue, Semaphore, program
+from cuzklab.simulate.interpreter import NoProgress
+from cuzklab.stages import STAGES
+
+S = 1_000_000_000
+LOCK = Lock("mem")
+
+
+def test_one_actor_takes_the_sum_of_its_effects(toy):
+    p = toy.partition()
+
+    def worker():
+        yield Compute("synthesis", p)
+        yield Pin(p.abc)
+        buffer = yield Alloc(toy.gpu, "d_a", 300, p)
+        pooled = yield Alloc(toy.gpu, "d_bc", 600, p, pooled=True)
+        yield Launch(toy.gpu, "ntt_h", p, uses=(buffer,))
+        yield Free(pooled)
+        yield Free(buffer)
+        yield TrimPool(toy.gpu)
+        yield DeviceSync(toy.gpu)
+        yield Unpin(p.abc)
+        yield Compute("epilogue", p)
+        return (yield QueryFree(toy.gpu))
+
+    ending = toy.run(worker=worker)
+    assert toy.spans() == [
+        ("worker", "synthesis", 0, 1),
+        ("worker", "pin", 1, 2),
+        ("worker", "alloc d_a", 2, 2.25),
+        ("worker", "alloc d_bc", 2.25, 2.25),
+        ("worker", "ntt_h", 2.25, 3.25),
+        ("worker", "free d_bc", 3.25, 3.25),
+        ("worker", "free d_a", 3.25, 3.75),
+        ("worker", "trim pool", 3.75, 3.875),
+        ("worker", "device sync", 3.875, 3.9375),
+        ("worker", "unpin", 3.9375, 4.4375),
+        ("worker", "epilogue", 4.4375, 4.9375),
+    ]
+    assert ending.end_ns == 4.9375 * S
+    assert ending.results == {"worker": 1000}
+    assert [(row.op, row.buffer, row.live, row.time / S) for row in toy.rows["vram"]] == [
+        ("alloc", "d_a", 300, 2), ("alloc", "d_bc", 900, 2.25), ("free", "d_bc", 300, 3.25), ("free", "d_a", 0, 3.25),
+    ]  # fmt: skip
+    assert [(row.name, row.start / S, row.end / S) for row in toy.rows["kernels"]] == [("ntt_h", 2.25, 3.25)]
+    assert toy.waits() == []
+
+
+def test_two_actors_on_one_lock(toy):
+    def holder():
+        yield Acquire(LOCK)
+        yield Compute("prep_msm", toy.partition())
+        yield Release(LOCK)
+
+    def other():
+        yield Compute("synthesis", toy.partition(1))
+        yield Acquire(LOCK)
+        yield Compute("prep_msm", toy.partition(1))
+        yield Release(LOCK)
+
+    toy.run(a=holder, b=other)
+    assert [
+        (row.worker, row.requested / S, row.acquired / S, row.released / S, row.holder_at_request)
+        for row in toy.rows["locks"]
+    ] == [("a", 0, 0, 2, ""), ("b", 1, 2, 4, "a")]
+    assert toy.waits() == [("b", "lock", "mem", "a", 1, 2)]
+
+
+def test_a_lock_is_handed_over_in_the_order_of_requests_and_nobody_slips_in_between(toy):
+    order = []
+
+    def worker(name, times):
+        def run():
+            for _ in range(times):
+                yield Acquire(LOCK)
+                order.append(name)
+                yield Compute("synthesis", toy.partition())
+                yield Release(LOCK)
+
+        return run
+
+    toy.run(a=worker("a", 2), b=worker("b", 2), c=worker("c", 1))
+    assert order == ["a", "b", "c", "a", "b"]
+
+
+def test_a_pinned_upload_goes_on_beside_the_policy_and_kernels_wait_for_it(toy):
+    p = toy.partition()
+    upload, compute = p.stream(toy.gpu, "upload"), p.stream(toy.gpu, "compute")
+
+    def worker():
+        yield Pin(p.abc)
+        buffer = yield Alloc(toy.gpu, "d_a", 300, p)
+        yield Upload(p.abc, (buffer,), upload, p)
+        event = yield RecordEvent(upload)
+        yield WaitEvent(event, compute)
+        yield Compute("epilogue", p)
+        yield Launch(toy.gpu, "ntt_h", p, uses=(buffer,))
+        yield WaitEvent(event)
+
+    ending = toy.run(worker=worker)
+    copied = 1.25 + 0.9375
+    (row,) = toy.rows["transfers"]
+    assert (row.issue / S, row.start / S, row.end / S, row.bytes, row.pinned) == (1.25, 1.25, copied, 5760, True)
+    assert ("worker", "epilogue", 1.25, 1.75) in toy.spans()
+    assert toy.waits() == [("worker", "event", "gpu0 ntt_h", "", 1.75, copied)]
+    assert ending.end_ns == (copied + 1) * S
+
+
+def test_a_pageable_upload_blocks_at_the_lower_rate(toy):
+    p = toy.partition()
+
+    def worker():
+        buffer = yield Alloc(toy.gpu, "d_a", 300, p)
+        yield Upload(p.abc, (buffer,), p.stream(toy.gpu, "compute"), p)
+        yield Compute("epilogue", p)
+
+    toy.run(worker=worker)
+    assert toy.spans()[1:] == [("worker", "upload", 0.25, 2.25), ("worker", "epilogue", 2.25, 2.75)]
+    assert [row.pinned for row in toy.rows["transfers"]] == [False]
+
+
+def test_work_of_one_stream_is_in_order_without_events(toy):
+    p = toy.partition()
+
+    def worker():
+        yield Pin(p.abc)
+        buffer = yield Alloc(toy.gpu, "d_a", 300, p, pooled=True)
+        yield Upload(p.abc, (buffer,), p.stream(toy.gpu, "compute"), p)
+        yield Upload(p.abc, (buffer,), p.stream(toy.gpu, "compute"), p)
+        yield Launch(toy.gpu, "ntt_h", p, uses=(buffer,))
+
+    toy.run(worker=worker)
+    assert [(row.start / S, row.end / S) for row in toy.rows["transfers"]] == [(1, 1.9375), (1.9375, 2.875)]
+    (kernel,) = toy.rows["kernels"]
+    assert (kernel.launch / S, kernel.start / S, kernel.end / S) == (1, 2.875, 3.875)
+
+
+def test_two_uploads_share_the_bus_and_two_kernels_the_device(toy):
+    def worker(index):
+        p = toy.partition(index)
+
+        def run():
+            yield Pin(p.abc)
+            buffer = yield Alloc(toy.gpu, "d_a", 300, p, pooled=True)
+            stream = p.stream(toy.gpu, "upload")
+            yield Upload(p.abc, (buffer,), stream, p)
+            yield WaitEvent((yield RecordEvent(stream)), p.stream(toy.gpu, "compute"))
+            yield Launch(toy.gpu, "ntt_h", p, uses=(buffer,))
+
+        return run
+
+    toy.run(a=worker(0), b=worker(1))
+    assert [(row.start / S, row.end / S) for row in toy.rows["transfers"]] == [(1, 2.875), (1, 2.875)]
+    assert [(row.start / S, row.end / S) for row in toy.rows["kernels"]] == [(2.875, 4.875), (2.875, 4.875)]
+
+
+def test_a_stage_that_streams_lasts_the_longer_of_kernels_and_copies(toy):
+    def two_at_once(index):
+        def run():
+            yield Launch(toy.gpu, "h_msm", toy.partition(index))
+
+        return run
+
+    toy.run(a=two_at_once(0))
+    assert toy.spans() == [("a", "h_msm", 0, 2)]
+    assert [(row.bytes, row.end / S) for row in toy.rows["transfers"]] == [(6144, 2)]
+    toy.run(a=two_at_once(0), b=two_at_once(1))
+    assert toy.spans() == [("a", "h_msm", 0, 4), ("b", "h_msm", 0, 4)]
+
+
+def test_device_wide_calls_wait_until_the_device_is_idle(toy):
+    def kernels():
+        yield Launch(toy.gpu, "ntt_h", toy.partition())
+
+    def sync():
+        yield DeviceSync(toy.gpu)
+
+    def alloc():
+        yield Alloc(toy.gpu, "x", 10, device_wide=True)
+
+    toy.run(a=kernels, b=sync, c=alloc)
+    assert toy.spans() == [
+        ("a", "ntt_h", 0, 1), ("b", "device sync", 1, 1.0625), ("c", "alloc x", 1, 1.25),
+    ]  # fmt: skip
+    assert [wait[:3] for wait in toy.waits()] == [("b", "device_sync", "gpu0"), ("c", "device_sync", "gpu0 x 10 B")]
+
+
+def test_a_full_queue_blocks_the_putter_and_an_empty_one_the_getter(toy):
+    queue = Queue("items", 1)
+    got = []
+
+    def producer():
+        for item in range(3):
+            yield Put(queue, item)
+
+    def consumer():
+        for _ in range(3):
+            yield Compute("synthesis", toy.partition())
+            got.append((yield Get(queue)))
+        got.append((yield Get(queue)))
+
+    def late():
+        for _ in range(5):
+            yield Compute("synthesis", toy.partition(1))
+        yield Put(queue, "late")
+
+    ending = toy.run(producer=producer, consumer=consumer, late=late)
+    assert got == [0, 1, 2, "late"]
+    assert toy.waits() == [
+        ("producer", "queue", "items", "", 0, 1),
+        ("producer", "queue", "items", "", 1, 2),
+        ("consumer", "queue", "items", "", 3, 5),
+    ]
+    assert ending.end_ns == 5 * S
+    assert [(row.time / S, row.value) for row in toy.rows["counters"]] == [
+        (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (5, 1), (5, 0),
+    ]  # fmt: skip
+
+
+def test_fork_join_and_a_notification_before_the_wait(toy):
+    barrier = Semaphore("barrier")
+
+    @program
+    def prep():
+        yield Notify(barrier)
+        yield Compute("prep_msm", toy.partition())
+
+    def worker():
+        task = yield Fork(prep())
+        yield Compute("synthesis", toy.partition())
+        yield Wait(barrier)
+        yield Join(task)
+
+    ending = toy.run(worker=worker)
+    assert toy.spans() == [("worker", "synthesis", 0, 1), ("worker/prep", "prep_msm", 0, 2)]
+    assert toy.waits() == [("worker", "join", "worker/prep", "worker/prep", 1, 2)]
+    assert ending.end_ns == 2 * S
+
+
+def test_cores_are_shared_when_there_are_too_few(toy, hardware_with):
+    def worker(index):
+        def run():
+            yield Compute("synthesis", toy.partition(index))
+
+        return run
+
+    toy.run(hardware_with(cores=2, thread_bandwidth_bytes_per_s=1e15), **{f"w{n}": worker(n) for n in range(4)})
+    assert {span[3] for span in toy.spans()} == {2.0}
+
+
+def test_a_pool_of_threads_takes_what_single_threads_leave(toy):
+    def pool():
+        yield Compute("b_g2_msm", toy.partition())
+
+    def fewer():
+        yield Compute("b_g2_msm", toy.partition(), threads=1)
+
+    def single():
+        yield Compute("prep_msm", toy.partition(1))
+
+    toy.run(a=pool)
+    assert toy.spans() == [("a", "b_g2_msm", 0, 1)]
+    toy.run(a=fewer)
+    assert toy.spans() == [("a", "b_g2_msm", 0, 4)]
+    # 4 core seconds of the pool on 3 cores beside one thread.
+    toy.run(a=pool, b=single)
+    assert toy.spans()[0] == ("a", "b_g2_msm", 0, pytest.approx(4 / 3, abs=1e-9))
+
+
+def test_memory_bandwidth_is_shared_in_the_part_of_a_stage_that_memory_limits(toy, hardware_with):
+    traffic = STAGES["synthesis"].host_traffic_bytes(toy.shape, "")
+    # Alone half of the second goes to memory, at twice the traffic a second, which is all there is.
+    hardware = hardware_with(memory_bandwidth_bytes_per_s=2.0 * traffic, thread_bandwidth_bytes_per_s=2.0 * traffic)
+
+    def worker(index):
+        def run():
+            yield Compute("synthesis", toy.partition(index))
+
+        return run
+
+    toy.run(hardware, a=worker(0))
+    assert toy.spans() == [("a", "synthesis", 0, 1)]
+    toy.run(hardware, a=worker(0), b=worker(1))
+    assert toy.spans() == [("a", "synthesis", 0, 1.5), ("b", "synthesis", 0, 1.5)]
+
+
+def test_an_allocation_that_does_not_fit_fails_or_waits(toy):
+    def holder():
+        buffer = yield Alloc(toy.gpu, "x", 600)
+        yield Compute("synthesis", toy.partition())
+        yield Free(buffer)
+
+    def failing():
+        yield Compute("epilogue", toy.partition(1))
+        try:
+            yield Alloc(toy.gpu, "y", 500)
+        except OutOfDeviceMemory as fault:
+            return fault.live_bytes
+
+    def waiting():
+        yield Compute("epilogue", toy.partition(1))
+        yield Alloc(toy.gpu, "z", 500, on_full="wait")
+
+    ending = toy.run(holder=holder, failing=failing, waiting=waiting)
+    assert ending.results["failing"] == 600
+    assert toy.waits() == [("waiting", "memory", "gpu0 z 500 B", "holder", 0.5, 1.25)]
+    assert [(row.op, row.buffer, row.live, row.worker) for row in toy.rows["vram"]] == [
+        ("alloc", "x", 600, "holder"), ("fail", "y", 600, "failing"), ("free", "x", 0, "holder"),
+        ("alloc", "z", 500, "waiting"),
+    ]  # fmt: skip
+
+
+def test_scratch_memory_of_a_stage_counts_while_it_runs(toy):
+    def worker():
+        yield Acquire(LOCK)
+        yield Launch(toy.gpu, "ntt_h", toy.partition(ntt_h=400))
+        yield Launch(toy.gpu, "ntt_h", toy.partition(ntt_h=1001))
+
+    ending = toy.run(worker=worker)
+    assert isinstance(ending.faults["worker"], OutOfDeviceMemory)
+    assert [(row.op, row.bytes, row.live, row.time / S, row.lock_held) for row in toy.rows["vram"]] == [
+        ("alloc", 400, 400, 0, "mem"), ("free", 400, 0, 1, "mem"), ("fail", 1001, 0, 1, "mem"),
+    ]  # fmt: skip
+    assert [(row.lock, row.released) for row in toy.rows["locks"]] == [("mem", None)]
+
+
+def test_reservations_are_recorded_and_block(toy):
+    def first():
+        yield Reserve(toy.gpu, 700)
+        yield Compute("synthesis", toy.partition())
+        yield Unreserve(toy.gpu, 700)
+
+    def second():
+        yield Reserve(toy.gpu, 400)
+
+    toy.run(a=first, b=second)
+    assert toy.waits() == [("b", "memory", "gpu0 400 B", "a", 0, 1)]
+    assert [(row.op, row.bytes, row.live) for row in toy.rows["vram"]] == [
+        ("reserve", 700, 700), ("unreserve", 700, 0), ("reserve", 400, 400),
+    ]  # fmt: skip
+
+
+def test_the_fault_of_a_forked_program_reaches_the_one_that_joins_it(toy):
+    @program
+    def child():
+        yield Compute("synthesis", toy.partition())
+        yield Alloc(toy.gpu, "x", 2000)
+
+    def joins():
+        task = yield Fork(child())
+        try:
+            yield Join(task)
+        except OutOfDeviceMemory:
+            return "told"
+
+    def goes_on():
+        yield Fork(child())
+        yield Compute("prep_msm", toy.partition())
+        try:
+            yield Compute("prep_msm", toy.partition())
+        except OutOfDeviceMemory:
+            return "told"
+
+    def leaves():
+        yield Fork(child())
+
+    ending = toy.run(a=joins, b=goes_on, c=leaves)
+    assert (ending.results["a"], ending.results["b"]) == ("told", "told")
+    assert list(ending.faults) == ["c/child"]
+    assert ending.stuck == ()
+
+
+def test_defects_end_the_program_that_has_them(toy):
+    def release():
+        yield Release(LOCK)
+
+    def double_free():
+        buffer = yield Alloc(toy.gpu, "x", 10)
+        yield Free(buffer)
+        yield Free(buffer)
+
+    def spin():
+        while not (yield ReadFlag(Flag("never"))):
+            pass
+
+    ending = toy.run(a=release, b=double_free, c=spin)
+    assert {name: type(fault) for name, fault in ending.faults.items()} == {
+        "a": ReleaseByNonOwner, "b": DoubleFree, "c": NoProgress,
+    }  # fmt: skip
+
+
+def test_a_deadlock_names_who_waits_for_what_and_whom(toy):
+    other = Lock("compute")
+
+    def worker(first, second):
+        def run():
+            yield Acquire(first)
+            yield Compute("synthesis", toy.partition())
+            yield Acquire(second)
+
+        return run
+
+    ending = toy.run(a=worker(LOCK, other), b=worker(other, LOCK))
+    assert [str(stuck) for stuck in ending.stuck] == [
+        "a waits for lock compute (held by b)",
+        "b waits for lock mem (held by a)",
+    ]
+    assert [(row.lock, row.worker, row.requested / S, row.acquired, row.released) for row in toy.rows["locks"]] == [
+        ("mem", "a", 0, 0, None), ("compute", "b", 0, 0, None), ("compute", "a", 1, None, None),
+        ("mem", "b", 1, None, None),
+    ]  # fmt: skip
+
+
+def test_a_wait_that_never_ends_is_recorded_to_the_end_of_the_run(toy):
+    def worker():
+        yield Wait(Semaphore("never"))
+
+    def other():
+        yield Compute("synthesis", toy.partition())
+
+    ending = toy.run(a=worker, b=other)
+    assert [str(stuck) for stuck in ending.stuck] == ["a waits for barrier never"]
+    assert toy.waits() == [("a", "barrier", "never", "", 0, 1)]
