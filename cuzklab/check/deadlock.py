@@ -140,7 +140,7 @@ def _suppliers(model: Model, futures: Futures, state: State, slot: int) -> list[
 def cores(model: Model, futures: Futures, state: State, stuck: Iterable[int]) -> list[Core]:
     """The cores of a deadlock among actors that wait for ever."""
     stuck = list(stuck)
-    edges = {slot: [other for other in _suppliers(model, futures, state, slot) if other in stuck] for slot in stuck}
+    edges = {slot: _suppliers(model, futures, state, slot) for slot in stuck}
     reach = {slot: _reachable(edges, slot) for slot in stuck}
     found: dict[tuple[int, ...], str] = {}
     for slot in stuck:
@@ -160,7 +160,7 @@ def _reachable(edges: Mapping[int, list[int]], start: int) -> set[int]:
         slot = waiting.pop()
         if slot not in seen:
             seen.add(slot)
-            waiting.extend(edges[slot])
+            waiting.extend(edges.get(slot, ()))  # who is not stuck waits for nobody
     return seen
 
 

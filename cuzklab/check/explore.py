@@ -113,7 +113,7 @@ def explore(
         outcomes.add("ok")
     return Exploration(
         tuple(findings), len(seen.parents), budget.used_s, not seen.stopped, seen.stopped, frozenset(outcomes),
-        programs, queue_bound,
+        tuple(f"{effect} @ {where}" for effect, where in sorted(model.caught)), programs, queue_bound,
     )  # fmt: skip
 
 

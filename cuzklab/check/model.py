@@ -151,6 +151,7 @@ class Model:
         self.contended_tasks: set[int] = set()  # slots of tasks whose name was forked again before they were joined
         self.successors: dict[int, set[int]] = {}  # of a node, whatever the state: nodes of the same actor
         self.forks: dict[int, set[tuple[int, int]]] = {}  # of a node: (slot, first node) of the actors it starts
+        self.caught: dict[tuple[str, str], None] = {}  # effects (with their lines) whose failure a program dealt with
         self._numbers: list[dict[Any, int]] = []
         self._slots: dict[Hashable, int] = {}
         self._roots: dict[int, int] = {}
@@ -268,7 +269,10 @@ class Model:
             result = effect.start(view, actor)
         except OutOfDeviceMemory as fault:
             view.written.clear()
-            return self.unfolding.thrown(node, fault)
+            following = self.unfolding.thrown(node, fault)
+            if not isinstance(following, Escape):
+                self.caught[str(effect), node.where] = None
+            return following
         if effect.two_steps:
             return self.unfolding.started(node)
         effect.finish(view, actor)
