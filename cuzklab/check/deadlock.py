@@ -145,7 +145,7 @@ def cores(model: Model, futures: Futures, state: State, stuck: Iterable[int]) ->
     found: dict[tuple[int, ...], str] = {}
     for slot in stuck:
         if slot in reach[slot]:
-            cycle = tuple(sorted(other for other in reach[slot] if slot in reach[other]))
+            cycle = tuple(sorted(other for other in reach[slot] if slot in reach.get(other, ())))
             kinds = {model.node(state, member).effect.wait_kind for member in cycle}
             found[cycle] = "capacity_deadlock" if "memory" in kinds else "lock_order_deadlock"
         elif not edges[slot]:

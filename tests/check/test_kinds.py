@@ -289,3 +289,10 @@ def test_memory_is_left_to_a_waiter_only_once_its_holder_has_ended():
     found = run(a=keep(), b=plain(Alloc(GPU, "wanted", 4, on_full="wait")))
     waiting = [finding for finding in found.findings if finding.wait_for]
     assert [(finding.kind, finding.actors, len(finding.schedule)) for finding in waiting] == [("leak", ("b",), 3)]
+
+
+def test_a_cycle_beside_an_owner_that_is_not_stuck():
+    # a waits for its own bytes and b's, b holds 2 B for ever but goes on: a alone is the core.
+    programs = {"a": borrow_twice("wait"), "b": plain(Alloc(GPU, "kept", 3), *[Compute("stage", PARTITION)] * 3)}
+    capacity = [finding for finding in run(**programs).findings if finding.kind == "capacity_deadlock"]
+    assert [(finding.actors, len(finding.schedule)) for finding in capacity] == [(("a",), 2)]
