@@ -87,8 +87,8 @@ def circuit_with_test_key(log2_domain: int, seed: int) -> TestCircuit:
     """
     if not MIN_LOG2_DOMAIN <= log2_domain <= MAX_LOG2_DOMAIN:
         raise BadInput(
-            f"log2_domain {log2_domain}: a live run makes its circuit and key, with 2^{MIN_LOG2_DOMAIN} to "
-            f"2^{MAX_LOG2_DOMAIN} rows"
+            f"log2_domain {log2_domain}: a live run makes its circuit and key; ask for porep-shaped-N with N from "
+            f"{MIN_LOG2_DOMAIN} to {MAX_LOG2_DOMAIN}"
         )
     circuit = porep_circuit(porep_constraints(log2_domain), seed)
     digest = hashlib.sha256()
