@@ -78,13 +78,17 @@ def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
             "design": design(run),
             "device_memory_bytes": post.case.limit_bytes(run),
             **{name: one.get(name, "–") for name in names if name not in shared},
-            "outcome": OUTCOMES[run.info.outcome],
+            "outcome": _ended(run),
         }
         for run, one in zip(runs, conditions, strict=True)
     ]
     same = ", ".join(f"{name} {conditions[0][name]}" for name in shared)
     right = [name for name in names if all(one.get(name, "0").replace(",", "").isdigit() for one in conditions)]
-    display.table(pd.DataFrame(rows), f"{title}. {same}" if same else f"{title}.", right=right)
+    display.table(pd.DataFrame(rows), f"{title}: {same}." if same else f"{title}.", right=right)
+
+
+def _ended(run: Run) -> str:
+    return "no defect" if run.info.origin == "check" and run.info.outcome == "ok" else OUTCOMES[run.info.outcome]
 
 
 def _plainly(name: str, value: object) -> str:
