@@ -230,13 +230,14 @@ def _live(step: Step, place: Path, report: Report) -> Run:
     values = step.values
     result = run_live(
         policies.load(values["policy"], **values.get("options", {})),
-        log2_domain=values["log2_domain"],
+        values["log2_domain"],
         proofs=values["proofs"],
         partitions=values["partitions"],
         gpu_workers=values["workers"],
-        vram_equivalent_bytes=parse_size(values["vram"]),
+        synthesis_workers=values.get("synthesis_workers", 1),
+        vram_bytes=parse_size(values["vram"]),
         seed=values["seed"],
-        progress=report,
+        progress=lambda done, total: report(done / total, f"{done} of {total} partitions"),
     )
     return result.write(place, {"step": step.key})
 

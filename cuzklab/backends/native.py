@@ -24,7 +24,16 @@ from cuzklab.resources import folder
 
 _SOURCES = ("vectors.cpp", "ntt.cpp", "g1.cpp", "g2.cpp")
 # No -march=native: wide vectors make gcc slow to compile these sources and win nothing, assembly does the work.
-_OPTIONS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing", "-fomit-frame-pointer")
+_OPTIONS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-strict-aliasing",
+    "-fomit-frame-pointer",
+)
 
 
 @dataclass(frozen=True)

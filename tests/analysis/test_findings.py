@@ -7,7 +7,7 @@ import pytest
 
 from cuzklab.analysis import Case, find_all
 from cuzklab.analysis.registry import rules
-from cuzklab.trace import Kernel, LockUse, Recorder, Run, RunInfo, Span, WaitInterval, write_run
+from cuzklab.trace import Kernel, LockUse, Recorder, Run, RunInfo, Span, VramEvent, WaitInterval, write_run
 from cuzklab.units import GiB
 from tests.analysis.example import (
     MS,
@@ -116,6 +116,18 @@ def test_out_of_memory_names_the_request_and_the_holders(tmp_path):
     assert "w1's request for d_bc (8.00 GiB) under gpu0.compute failed at 12.0 ms" not in found.claim
     assert "failed at 14.0 ms: w0 held d_bc and d_a (12.0 GiB), w1 d_a (4.00 GiB)" in found.claim
     assert [row["row"] for row in found.evidence] == ["failed request"] + ["live at that moment"] * 3
+
+
+def test_out_of_memory_by_what_the_pool_keeps(tmp_path):
+    row = VramEvent(5 * MS, "fail", "scratch", 9 * GiB, 0, 4 * GiB, 16 * GiB, "gpu0.w1", "p0.1", "gpu0.lock")
+    run = run_of(tmp_path, BASELINE, Span(0, 9 * MS, "prep_msm", "cpu"), row, outcome="device_oom")
+    (found,) = found_by("ran_out_of_memory", run)
+    assert (
+        "w1's request for scratch (9.00 GiB) under gpu0.lock failed at 5.00 ms although only 4.00 GiB of 16.0 GiB were"
+        " live: more than 3.00 GiB must have been kept by the memory pool or lost to fragmentation."
+    ) in found.claim
+    assert found.figures[-1].value == 3 * GiB
+    assert found.would_change.startswith("a trim of the memory pool")
 
 
 def test_out_of_memory_without_its_table_says_so(tmp_path):
