@@ -34,8 +34,9 @@ class Step:
 def steps(run: Run) -> list[Step]:
     """The steps of a counterexample, from its spans; where it has none, what its locks and memory tell."""
     spans, locks, memory = run.table("spans"), run.table("locks"), run.table("vram")
-    derived, of_steps = _derived(locks, memory), run.info.time_unit == "step"
-    if of_steps or len(spans) >= len(derived):
+    derived = _derived(locks, memory)
+    of_steps = len(spans) >= len(derived)
+    if of_steps:
         actors = spans["thread"].where(spans["thread"] != "", spans["worker"])
         acts = list(zip(spans["start"], actors, spans["name"], strict=True))
     else:
@@ -183,7 +184,7 @@ def wait_graph(run: Run) -> go.Figure | Absent:
                 "subtitle": {"text": "At the end of the schedule: a cycle is a deadlock."},
             },
             height=(130 if len(actors) == 2 else 260) + theme.TITLE_HEIGHT,
-            meta={"description": "Wait-for graph: " + "; ".join(f"{a} waits for {b}" for a, b, _ in edges)},
+            meta={"description": theme.plain("; ".join(f"{a} waits for {b}" for a, b, _ in edges), 600)},
             xaxis=hidden,
             yaxis={**hidden, "range": [-0.8, 0.8] if len(actors) == 2 else [-1.2, 1.2]},
         )

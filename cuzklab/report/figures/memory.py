@@ -174,7 +174,7 @@ def _mark_failure(figure: go.Figure, request: dict[str, Any], at: float, divisor
         figure.add_annotation(
             x=at, y=live + wanted, text=text, align="left", font={"color": theme.FAILED, "size": 12},
             ax=40 if left else -40, ay=0, axref="pixel", ayref="pixel", xanchor="left" if left else "right",
-            arrowcolor=theme.FAILED, arrowwidth=1,
+            arrowcolor=theme.FAILED, arrowwidth=1, name="wide",
         )  # fmt: skip
 
 

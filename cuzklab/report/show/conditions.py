@@ -6,6 +6,7 @@ import pandas as pd
 
 from cuzklab.analysis.case import CHECKED
 from cuzklab.report import display, tables
+from cuzklab.report.markdown import render_markdown
 from cuzklab.report.naming import design, sentence
 from cuzklab.report.postmortem import PostMortem
 from cuzklab.report.show.words import CONDITIONS, OUTCOMES
@@ -39,9 +40,8 @@ def program(name: str, intent: str, source: str) -> None:
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer
 
-    paragraphs = "".join(f"<p>{tables.escape(part)}</p>" for part in intent.split("\n\n"))
     text = highlight(source, PythonLexer(), HtmlFormatter(cssclass="code"))
-    display.markup(f'<div class="cz-text">{paragraphs}</div>{tables.folded(f"Its program: {name}", text)}')
+    display.markup(f'<div class="cz-text">{render_markdown(intent)}</div>{tables.folded(f"Its program: {name}", text)}')
 
 
 def setup(post: PostMortem) -> None:
