@@ -167,12 +167,12 @@ def wait_graph(run: Run) -> go.Figure | Absent:
         )  # fmt: skip
         figure.add_annotation(
             x=(x0 + x1) / 2 + 2.2 * aside_x, y=(y0 + y1) / 2 + 2.2 * aside_y, showarrow=False,
-            text=f"waits for {theme.plain(readable(what))}", font={"size": 12},
+            text=f"waits for {theme.plain(readable(what), 28)}", font={"size": 12},
         )  # fmt: skip
     figure.add_trace(
         go.Scatter(
             x=[place[actor][0] for actor in actors], y=[place[actor][1] for actor in actors], mode="markers+text",
-            text=[theme.plain(short_worker(actor)) for actor in actors], textfont={"color": "#ffffff", "size": 13},
+            text=[theme.plain(short_worker(actor), 12) for actor in actors], textfont={"color": "#ffffff", "size": 13},
             marker={"size": 40, "color": [theme.WORKER_COLOURS[0]] * len(actors)}, hoverinfo="skip", showlegend=False,
         )
     )  # fmt: skip
