@@ -34,8 +34,9 @@ class Step:
 def steps(run: Run) -> list[Step]:
     """The steps of a counterexample, from its spans; where it has none, what its locks and memory tell."""
     spans, locks, memory = run.table("spans"), run.table("locks"), run.table("vram")
-    derived, of_steps = _derived(locks, memory), run.info.time_unit == "step"
-    if of_steps or len(spans) >= len(derived):
+    derived = _derived(locks, memory)
+    of_steps = len(spans) >= len(derived)
+    if of_steps:
         actors = spans["thread"].where(spans["thread"] != "", spans["worker"])
         acts = list(zip(spans["start"], actors, spans["name"], strict=True))
     else:
@@ -166,12 +167,12 @@ def wait_graph(run: Run) -> go.Figure | Absent:
         )  # fmt: skip
         figure.add_annotation(
             x=(x0 + x1) / 2 + 2.2 * aside_x, y=(y0 + y1) / 2 + 2.2 * aside_y, showarrow=False,
-            text=f"waits for {theme.plain(readable(what))}", font={"size": 12},
+            text=f"waits for {theme.plain(readable(what), 28)}", font={"size": 12},
         )  # fmt: skip
     figure.add_trace(
         go.Scatter(
             x=[place[actor][0] for actor in actors], y=[place[actor][1] for actor in actors], mode="markers+text",
-            text=[theme.plain(short_worker(actor)) for actor in actors], textfont={"color": "#ffffff", "size": 13},
+            text=[theme.plain(short_worker(actor), 12) for actor in actors], textfont={"color": "#ffffff", "size": 13},
             marker={"size": 40, "color": [theme.WORKER_COLOURS[0]] * len(actors)}, hoverinfo="skip", showlegend=False,
         )
     )  # fmt: skip
@@ -183,7 +184,7 @@ def wait_graph(run: Run) -> go.Figure | Absent:
                 "subtitle": {"text": "At the end of the schedule: a cycle is a deadlock."},
             },
             height=(130 if len(actors) == 2 else 260) + theme.TITLE_HEIGHT,
-            meta={"description": "Wait-for graph: " + "; ".join(f"{a} waits for {b}" for a, b, _ in edges)},
+            meta={"description": theme.plain("; ".join(f"{a} waits for {b}" for a, b, _ in edges), 600)},
             xaxis=hidden,
             yaxis={**hidden, "range": [-0.8, 0.8] if len(actors) == 2 else [-1.2, 1.2]},
         )

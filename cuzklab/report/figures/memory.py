@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from cuzklab.analysis import frames, vram
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, absent, short_worker, size_scale, time_scale, titled, workers_of
-from cuzklab.report.naming import label
+from cuzklab.report.naming import label, short_size
 from cuzklab.trace import Run
 from cuzklab.units import format_size
 
@@ -174,7 +174,7 @@ def _mark_failure(figure: go.Figure, request: dict[str, Any], at: float, divisor
         figure.add_annotation(
             x=at, y=live + wanted, text=text, align="left", font={"color": theme.FAILED, "size": 12},
             ax=40 if left else -40, ay=0, axref="pixel", ayref="pixel", xanchor="left" if left else "right",
-            arrowcolor=theme.FAILED, arrowwidth=1,
+            arrowcolor=theme.FAILED, arrowwidth=1, name="wide",
         )  # fmt: skip
 
 
@@ -206,6 +206,9 @@ def _in_left_half(figure: go.Figure, at: float) -> bool:
 
 def _subtitle(run: Run, peak: pd.Series, failed: pd.DataFrame) -> str:
     text = f"{label(run)}. Peak {format_size(peak['live_bytes'])} of {format_size(peak['limit_bytes'])}"
+    stands_for = run.info.conditions.get("vram_equivalent_bytes")
+    if stands_for and int(stands_for) != int(peak["limit_bytes"]):
+        text += f", which stand for {short_size(int(stands_for))}"
     if len(failed):
         count = "one request" if len(failed) == 1 else f"{len(failed)} requests"
         return f"{text}; {count} failed (red)."

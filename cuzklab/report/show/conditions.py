@@ -6,6 +6,7 @@ import pandas as pd
 
 from cuzklab.analysis.case import CHECKED
 from cuzklab.report import display, tables
+from cuzklab.report.markdown import render_markdown
 from cuzklab.report.naming import design, sentence
 from cuzklab.report.postmortem import PostMortem
 from cuzklab.report.show.words import CONDITIONS, OUTCOMES
@@ -39,9 +40,8 @@ def program(name: str, intent: str, source: str) -> None:
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer
 
-    paragraphs = "".join(f"<p>{tables.escape(part)}</p>" for part in intent.split("\n\n"))
     text = highlight(source, PythonLexer(), HtmlFormatter(cssclass="code"))
-    display.markup(f'<div class="cz-text">{paragraphs}</div>{tables.folded(f"Its program: {name}", text)}')
+    display.markup(f'<div class="cz-text">{render_markdown(intent)}</div>{tables.folded(f"Its program: {name}", text)}')
 
 
 def setup(post: PostMortem) -> None:
@@ -78,13 +78,17 @@ def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
             "design": design(run),
             "device_memory_bytes": post.case.limit_bytes(run),
             **{name: one.get(name, "–") for name in names if name not in shared},
-            "outcome": OUTCOMES[run.info.outcome],
+            "outcome": _ended(run),
         }
         for run, one in zip(runs, conditions, strict=True)
     ]
     same = ", ".join(f"{name} {conditions[0][name]}" for name in shared)
     right = [name for name in names if all(one.get(name, "0").replace(",", "").isdigit() for one in conditions)]
-    display.table(pd.DataFrame(rows), f"{title}. {same}" if same else f"{title}.", right=right)
+    display.table(pd.DataFrame(rows), f"{title}: {same}." if same else f"{title}.", right=right)
+
+
+def _ended(run: Run) -> str:
+    return "no defect" if run.info.origin == "check" and run.info.outcome == "ok" else OUTCOMES[run.info.outcome]
 
 
 def _plainly(name: str, value: object) -> str:
