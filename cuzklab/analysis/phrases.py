@@ -93,6 +93,13 @@ def failed_request(request: Mapping[str, Any], run: Run) -> str:
     """A request that did not fit, and why: a row of `vram.failed_requests` as a sentence without its full stop."""
     holdings = vram.holdings(run, request["event"])
     lock = f" under {request['lock_held']}" if request["lock_held"] else ""
+    if request["short_bytes"] <= 0:
+        return (
+            f"{worker(request['worker'], run)}'s request for {request['buffer']}"
+            f" ({format_size(request['requested_bytes'])}){lock} failed {moment(request['time_ns'], run)} although only"
+            f" {format_size(request['live_bytes'])} of {format_size(request['limit_bytes'])} were live: more than"
+            f" {format_size(-request['short_bytes'])} must have been kept by the memory pool or lost to fragmentation"
+        )
     return (
         f"{worker(request['worker'], run)}'s request for {request['buffer']}"
         f" ({format_size(request['requested_bytes'])}){lock} failed {moment(request['time_ns'], run)}:"

@@ -1,19 +1,23 @@
 """Verbs on designs: check, simulate, run."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cuzklab.cli.options import (
+    DEFAULT_STORE,
+    Backend,
     Json,
+    Out,
     Parameters,
+    Policy,
     Vram,
     app,
     count_of,
     emit,
     format_metric,
+    host_only,
     parameters_of,
     print_table,
     size_of,
@@ -23,16 +27,14 @@ from cuzklab.progress import progress
 
 @app.command()
 def check(
-    policy: Annotated[str, typer.Argument(help="Name of a policy, or path of a Python file.")],
+    policy: Policy,
     workers: Annotated[int, typer.Option(help="Workers of each device.")] = 2,
     partitions: Annotated[int, typer.Option(help="Partitions that each worker proves, one after another.")] = 1,
     vram: Vram = "16GiB",
     devices: Annotated[int, typer.Option(help="Devices.")] = 1,
     parameters: Parameters = None,
     schedules: Annotated[int, typer.Option(help="Findings to show step by step.")] = 1,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Store the counterexample or the check here.")
-    ] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Explore every interleaving of a policy at 32 GiB PoRep sizes: exit status 0 safe, 1 unsafe or not covered."""
@@ -58,7 +60,7 @@ def check(
 
 @app.command()
 def simulate(
-    policy: Annotated[str, typer.Argument(help="Name of a policy, or path of a Python file.")],
+    policy: Policy,
     hardware: Annotated[
         str, typer.Option(help="Hardware profile: a name, or the path of a TOML file.")
     ] = "rtx5070ti-7995wx",
@@ -72,7 +74,7 @@ def simulate(
     parameters: Parameters = None,
     vram: Annotated[str | None, typer.Option(help="Device memory, if not the hardware's.")] = None,
     seed: Annotated[int, typer.Option(help="Of the spread of stage times.")] = 0,
-    out: Annotated[Path | None, typer.Option("-o", "--output", help="Store the run here.")] = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Run a policy's whole engine in virtual time. -p gw=2 -p pw=10 -p lookahead=10, or an option of the policy."""
@@ -101,3 +103,63 @@ def simulate(
     )
     for note in result.notes:
         print(f"note: {note}")
+
+
+@app.command()
+def run(
+    policy: Policy,
+    workload: Annotated[
+        str, typer.Option(help="porep-shaped-N: a circuit with 2^N rows, made together with a test key.")
+    ] = "porep-shaped-15",
+    workers: Annotated[int, typer.Option(help="GPU workers.")] = 2,
+    proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 1,
+    partitions: Annotated[int, typer.Option(help="Partitions of each proof.")] = 6,
+    vram: Vram = "16GiB",
+    hardware: Annotated[str, typer.Option(help="Profile of the emulated device.")] = "emulated",
+    parameters: Parameters = None,
+    backend: Backend = "auto",
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads of each kernel and of each CPU stage.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Run a policy for real, with threads, locks, kernels and proofs: exit status 1 if a partition or a proof failed.
+
+    Device memory is given for a 32 GiB PoRep partition; the run gets it in proportion to its circuit's domain.
+    """
+    from cuzklab import policies
+    from cuzklab.live import run_live
+    from cuzklab.trace.store import new_run_place
+
+    host_only(backend)
+    design = policies.load(policy, **parameters_of(parameters))
+    with progress(f"run {design.name}") as report:
+        result = run_live(
+            design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers,
+            vram_bytes=size_of(vram, "--vram"), hardware=hardware, threads=threads, seed=seed,
+            progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
+        )  # fmt: skip
+        stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))
+    made, verified = len(result.proofs), len(result.verified)
+    if as_json:
+        emit(
+            {
+                "run": str(stored.path), "outcome": result.outcome, "explanation": result.explanation, "proofs": made,
+                "verified": verified,
+                "metrics": {name: metric.value for name, metric in result.metrics.items()},
+                "conditions": dict(result.conditions),
+            }
+        )  # fmt: skip
+    else:
+        counted = f"{verified} of {made} proofs verified, {proofs} asked for"
+        print(f"{result.outcome}: {counted}. {result.explanation}".rstrip())
+        print_table(
+            [
+                {"figure": metric.kind.replace("_", " "), "value": format_metric(metric)}
+                for metric in result.metrics.values()
+            ]
+        )
+        for note in result.notes:
+            print(f"note: {note}")
+        print(f"run  {stored.path}")
+    raise typer.Exit(0 if result.outcome == "ok" and verified == proofs else 1)

@@ -22,6 +22,9 @@ _JUPYTERLAB = """<style>
   --rule: var(--jp-border-color2); --raised: var(--jp-layout-color2); --paper: var(--jp-layout-color1);
   --accent: var(--jp-content-link-color); --bad: #c0392b; --good: #1e8449; --doubt: #b9770e;
   --mono: var(--jp-code-font-family); }
+.jp-OutputArea .cz-table :is(th, td, caption):not(.number) { text-align: left; }
+.jp-OutputArea .cz-table td { vertical-align: top; }
+.jp-OutputArea th .unit { font-weight: 400; }
 %s</style>"""
 
 

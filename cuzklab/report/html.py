@@ -164,7 +164,7 @@ def _figure(figure: Mapping[str, Any], page: Page) -> str:
     caption = f"<figcaption>{caption}</figcaption>" if caption else ""
     return (
         f'<figure class="cz-figure">{caption}'
-        f'<div class="plot" id="{name}" role="img" aria-label="{escape(description)}"'
+        f'<div class="plot" id="{name}" role="img" aria-label="{escape(unescape(str(description)))}"'
         f' style="min-height:{height}px"></div>'
         f'<script type="application/json" data-figure="{name}">'
         f"{_inert_json({'data': figure.get('data', []), 'layout': layout})}</script></figure>"

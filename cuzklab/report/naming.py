@@ -1,6 +1,6 @@
 """What runs are called in a report: by their design and what they were run on, not by where they are stored."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from cuzklab.trace import Run
 from cuzklab.units import format_size
@@ -17,12 +17,20 @@ def label(run: Run) -> str:
     limits = [int(device["vram_limit_bytes"]) for device in run.info.devices if device.get("vram_limit_bytes")]
     limit_bytes = conditions.get("vram_equivalent_bytes") or min(limits, default=None)
     workers = conditions.get("gw") or conditions.get("workers")
-    parts = [run.info.policy + _options(conditions.get("options"))]
+    parts = [design(run)]
     if limit_bytes:
         parts.append(short_size(int(limit_bytes)))
     if workers:
         parts.append(f"{workers} worker{'s' if workers != 1 else ''}")
     return ", ".join(parts)
+
+
+def design(run: Run) -> str:
+    """A run's policy with its options: ``phase10_nested (on_full=wait)``."""
+    options = run.info.conditions.get("options")
+    if not isinstance(options, Mapping) or not options:
+        return run.info.policy
+    return f"{run.info.policy} ({', '.join(f'{name}={value}' for name, value in options.items())})"
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
@@ -39,13 +47,3 @@ def short_size(size_bytes: float) -> str:
 def sentence(words: str) -> str:
     """Words as a sentence: a full stop at the end."""
     return words if not words or words[-1] in ".!?" else f"{words}."
-
-
-def _options(options: object) -> str:
-    if not isinstance(options, Mapping) or not options:
-        return ""
-    return f" ({_listed(f'{name}={value}' for name, value in options.items())})"
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words)

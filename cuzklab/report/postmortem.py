@@ -35,6 +35,24 @@ class PostMortem:
         """The runs of some origins, in order."""
         return tuple(run for run in self.case.runs if run.info.origin in origins)
 
+    def counterexamples(self) -> tuple[Run, ...]:
+        """For each design, device and kind of outcome the counterexample with the fewest steps."""
+        found: dict[tuple[object, ...], Run] = {}
+        for run in self.runs("counterexample"):
+            key = (
+                run.info.policy,
+                str(run.info.conditions.get("options")),
+                self.case.limit_bytes(run),
+                run.info.outcome,
+            )
+            if key not in found or _steps(run) < _steps(found[key]):
+                found[key] = run
+        return tuple(found.values())
+
+
+def _steps(run: Run) -> int:
+    return int(run.info.conditions.get("steps") or len(run.table("spans")))
+
 
 @dataclass(frozen=True)
 class Tile:

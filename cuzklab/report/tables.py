@@ -121,6 +121,8 @@ def _is_numeric(values: pd.Series) -> bool:
 
 
 def _scale(column: str, values: pd.Series) -> _Scale | None:
+    if column.endswith("_s_per_proof"):
+        return _Scale("s/proof", 1.0)
     suffix = column.rpartition("_")[2]
     if suffix not in ("ns", "s", "bytes", "share", "fraction"):
         return None

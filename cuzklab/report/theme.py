@@ -102,7 +102,7 @@ def layout(**more: Any) -> dict[str, Any]:
         "margin": {"l": 8, "r": 12, "t": 8 + TITLE_HEIGHT, "b": 8},
         "xaxis": axis,
         "yaxis": axis,
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "xanchor": "left", "font": {"size": 12}},
+        "legend": {"font": {"size": 12}},  # beside the figure; the page of a report, which is wide, puts it on top
         "hoverlabel": {"align": "left", "font": {"family": FONT, "size": 12}},
         "hovermode": "closest",
         "bargap": 0.25,

@@ -67,8 +67,9 @@ def _figures(run: Run, number: int) -> tuple[Metric, ...]:
     found = [figure(run, "count", number, "steps of the shortest schedule")]
     for request in records(vram.failed_requests(run), 1):
         found.append(figure(run, "size", request["requested_bytes"], "requested"))
-        found.append(figure(run, "size", request["live_bytes"], "in use"))
-        found.append(figure(run, "size", request["short_bytes"], "short by"))
+        found.append(figure(run, "size", request["live_bytes"], "live"))
+        if request["short_bytes"] > 0:
+            found.append(figure(run, "size", request["short_bytes"], "short by"))
     return tuple(found)
 
 

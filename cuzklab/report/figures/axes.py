@@ -117,6 +117,6 @@ def titled(title: str, subtitle: str, description: str, height: int, **more: Any
 
     `subtitle` and `description` may hold names from a trace.
     """
-    meta = {"description": description, **more.pop("meta", {})}
+    meta = {"description": theme.plain(description, 600), **more.pop("meta", {})}
     words = {"text": title, "subtitle": {"text": theme.plain(subtitle, 300)}}
     return theme.layout(title=words, height=height + theme.TITLE_HEIGHT, meta=meta, **more)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from cuzklab.analysis import frames, vram
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, absent, short_worker, size_scale, time_scale, titled, workers_of
-from cuzklab.report.naming import label
+from cuzklab.report.naming import label, short_size
 from cuzklab.trace import Run
 from cuzklab.units import format_size
 
@@ -52,7 +52,8 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
     for (worker, buffer), values in levels:
         figure.add_trace(_area(worker, buffer, times, values / divisor, unit, workers))
     if limit_bytes:
-        _draw_limit(figure, limit_bytes, divisor)
+        told_at = failed["time_ns"].iloc[0] if len(failed) else peak["time_ns"]
+        _draw_limit(figure, limit_bytes, divisor, on_the_right=_in_left_half(figure, float(scale.of(told_at))))
     for number, request in enumerate(failed.head(MOST_FAILURES).to_dict("records")):
         _mark_failure(figure, request, float(scale.of(request["time_ns"])), divisor, explained=number == 0)
     if not len(failed):
@@ -62,7 +63,7 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
             "Device memory",
             _subtitle(run, peak, failed),
             f"Live device memory of {label(run)} by worker and buffer, against the limit.",
-            380,
+            260 if scale.unit == "step" else 380,
             margin=margins["margin"],
             meta=margins["meta"],
             xaxis={
@@ -82,10 +83,12 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
     return figure
 
 
-def _draw_limit(figure: go.Figure, limit_bytes: int, divisor: float) -> None:
+def _draw_limit(figure: go.Figure, limit_bytes: int, divisor: float, on_the_right: bool) -> None:
+    """The limit as a line, its name on the side where nothing else is written."""
     figure.add_hline(y=limit_bytes / divisor, line={"color": theme.LIMIT, "width": 1.5, "dash": "dash"})
     figure.add_annotation(
-        x=1, xref="paper", y=limit_bytes / divisor, yanchor="bottom", xanchor="right", showarrow=False,
+        x=1 if on_the_right else 0, xanchor="right" if on_the_right else "left", xref="paper", yanchor="bottom",
+        y=limit_bytes / divisor, showarrow=False,
         text=f"limit {format_size(limit_bytes)}", font={"color": theme.LIMIT, "size": 12},
     )  # fmt: skip
 
@@ -171,7 +174,7 @@ def _mark_failure(figure: go.Figure, request: dict[str, Any], at: float, divisor
         figure.add_annotation(
             x=at, y=live + wanted, text=text, align="left", font={"color": theme.FAILED, "size": 12},
             ax=40 if left else -40, ay=0, axref="pixel", ayref="pixel", xanchor="left" if left else "right",
-            arrowcolor=theme.FAILED, arrowwidth=1,
+            arrowcolor=theme.FAILED, arrowwidth=1, name="wide",
         )  # fmt: skip
 
 
@@ -203,6 +206,9 @@ def _in_left_half(figure: go.Figure, at: float) -> bool:
 
 def _subtitle(run: Run, peak: pd.Series, failed: pd.DataFrame) -> str:
     text = f"{label(run)}. Peak {format_size(peak['live_bytes'])} of {format_size(peak['limit_bytes'])}"
+    stands_for = run.info.conditions.get("vram_equivalent_bytes")
+    if stands_for and int(stands_for) != int(peak["limit_bytes"]):
+        text += f", which stand for {short_size(int(stands_for))}"
     if len(failed):
         count = "one request" if len(failed) == 1 else f"{len(failed)} requests"
         return f"{text}; {count} failed (red)."

@@ -81,6 +81,7 @@
     const layout = figure.layout;
     layout.font = { ...layout.font, color: muted, size: small ? 11 : layout.font?.size ?? 13 };
     layout.hoverlabel = { ...layout.hoverlabel, bgcolor: paper, bordercolor: muted, font: { ...layout.hoverlabel?.font, color: ink } };
+    layout.legend = { ...layout.legend, orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" };
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: ink, orientation: "h" };
     for (const note of layout.annotations ?? []) {
       note.font = { color: ink, ...note.font };
