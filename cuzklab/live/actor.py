@@ -44,6 +44,11 @@ class RecordedEvent:
     event: devices.Event
 
 
+def _device_of(program: Program) -> int | None:
+    """The device that a program works for, by its arguments; None where it works for none."""
+    return next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), None)
+
+
 class Actor:
     """A thread that runs a program.
 
@@ -65,13 +70,15 @@ class Actor:
         self.ended = False
         self.pending_fault: PolicyFault | None = None
         self.parent = parent
-        self.device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), None)
+        self.device = _device_of(program) if parent is None else parent.device
         self.locks: dict[Lock, LockUse] = {}
         self.thread = threading.Thread(target=self._drive, name=name, daemon=True)
         self._run = run
         self._program = program
         self._allocations = 0
-        self._call_start: int | None = None
+        # A forked program works for its parent's call, and may be the one that ends it.
+        self._call_start: int | None = parent._call_start if parent else None
+        self._call_range: Any = parent._call_range if parent else None
 
     @property
     def partition(self) -> str:
@@ -329,7 +336,7 @@ class Actor:
             self.subject = item
             if self.device is not None:
                 self._call_start = self._run.now()
-                self._run.instruments.push(PROVED, CALL)
+                self._call_range = self._run.instruments.begin_range(PROVED, CALL)
         return item
 
     def fork(self, effect: effects.Fork) -> Task:
@@ -380,7 +387,7 @@ class Actor:
         """The GPU call of a partition is over, or its synthesis has failed."""
         start, self._call_start = self._call_start, None
         if start is not None:
-            self._run.instruments.pop()
+            self._run.instruments.end_range(self._call_range)
             name = PROVED if outcome.ok else FAILED
             self._add(
                 Span(

@@ -149,6 +149,10 @@ def test_shipped_policies_prove_every_partition_where_memory_suffices(name):
     assert ran.ended.leaks == ()
     calls = [row for row in ran.rows("spans") if row.category == "call"]
     assert len(calls) == 6 and {row.name for row in calls} == {"prove_partition"}
+    # What a forked thread does is part of its parent's call; synthesis is of none.
+    parents = {row.name: row.parent for row in ran.rows("spans") if row.category == "cpu"}
+    call = "prove_partition"
+    assert parents == {"synthesis": "", "prep_msm": call, "b_g2_msm": call, "epilogue": call}
     # synthesis, prep_msm, b_g2_msm, epilogue; NTT, H-MSM, four sums of ones, three tails
     assert len(ran.workload.ran) == 6 * (4 + 9)
     assert len(ran.rows("kernels")) == 6 * 9
