@@ -232,6 +232,14 @@ def test_keys_are_cached_and_damaged_ones_made_again(tmp_path, monkeypatch):
     assert path.read_bytes() == content
 
 
+def test_the_emulated_link_is_the_published_one_a_thousand_times_slower():
+    emulated, published = (load_hardware(name).transfer for name in ("emulated", "rtx5070ti-7995wx"))
+    assert emulated.pinned_bytes_per_s * 1000 == published.pinned_bytes_per_s
+    assert emulated.pageable_bytes_per_s * 1000 == published.pageable_bytes_per_s
+    assert emulated.pin_s_per_byte == pytest.approx(published.pin_s_per_byte * 1000, rel=1e-12)
+    assert emulated.unpin_s_per_byte == pytest.approx(published.unpin_s_per_byte * 1000, rel=1e-12)
+
+
 @pytest.mark.parametrize("log2_domain", [14, 15, 16])
 @pytest.mark.parametrize("multiprocessors", [1, 2])
 def test_scaled_devices_hold_what_the_real_one_holds(log2_domain, multiprocessors):
