@@ -197,7 +197,11 @@ class Board:
             if blocked.ready() or (actor.pending_fault and blocked.condition is not None):
                 return
         edges = self.waits_for()
-        self.stop(Verdict("deadlock", "nobody can go on: " + "; ".join(map(str, edges)), edges))
+        # Those who have what another wants are the heart of it; the rest queue behind them.
+        core = [edge for edge in edges if edge.holders] or edges
+        others = len(edges) - len(core)
+        behind = f"; {others} {'others wait' if others > 1 else 'other waits'} behind them" if others else ""
+        self.stop(Verdict("deadlock", "nobody can go on: " + "; ".join(map(str, core)) + behind, edges))
 
 
 def _known(holders: tuple[str, ...]) -> tuple[str, ...]:
