@@ -7,6 +7,7 @@ import pandas as pd
 from cuzklab.analysis import Finding
 from cuzklab.report import display, tables
 from cuzklab.report.display import badge
+from cuzklab.report.naming import sentence
 from cuzklab.report.postmortem import PostMortem, anchor, large, tiles
 from cuzklab.report.show.words import metric_name
 from cuzklab.units import Metric
@@ -58,11 +59,16 @@ def _finding(one: Finding) -> str:
         content += tables.table(_metric_rows(one.figures), right=("value",), markup=("obtained",))
     if one.evidence:
         content += tables.table(pd.DataFrame([dict(row) for row in one.evidence]))
-    rests = f"Figures and evidence ({len(one.figures) + len(one.evidence)} rows; runs: {', '.join(one.runs)})"
+    content += f'<p class="cz-small">Runs: {tables.escape(", ".join(one.runs))}</p>' if content else ""
+    rests = f"Figures and evidence ({len(one.figures) + len(one.evidence)} rows)"
     return (
         f"{badge(words, one.role)} {badge(one.certainty)}"
         f'<p class="claim">{tables.escape(one.claim)}</p>'
-        + (f'<p class="falls">What would change it: {tables.escape(one.would_change)}</p>' if one.would_change else "")
+        + (
+            f'<p class="falls">What would change it: {tables.escape(sentence(one.would_change))}</p>'
+            if one.would_change
+            else ""
+        )
         + (tables.folded(rests, content) if content else "")
     )
 
@@ -78,7 +84,7 @@ def verdict(post: PostMortem) -> None:
     display.markup(
         f'<div class="cz-text"><p>{badge(post.verdict.decision)} {tables.escape(post.verdict.sentence)}</p>'
         + (f"<p>Because:</p><ul>{because}</ul>" if because else "")
-        + f"<p>What would change it: {tables.escape(post.verdict.would_change)}</p></div>"
+        + f"<p>What would change it: {tables.escape(sentence(post.verdict.would_change))}</p></div>"
     )
 
 
