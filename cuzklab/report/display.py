@@ -45,7 +45,7 @@ def markup(html: str) -> None:
 
 def text(sentence: str) -> None:
     """Show a paragraph of plain text."""
-    markup(f'<div class="cz-text"><p>{tables.escape(sentence)}</p></div>')
+    markup(f'<div class="cz-text"><p>{tables.prose(sentence)}</p></div>')
 
 
 def figure(drawn: go.Figure | Absent) -> None:
