@@ -22,7 +22,7 @@ from cuzklab.units import format_size, parse_size
 
 _STEP_FIELDS = {
     "do", "policy", "options", "workers", "partitions", "vram", "proofs", "in_flight", "synthesis_workers", "lookahead",
-    "hardware", "workload", "log2_domain", "seed",
+    "hardware", "workload", "log2_domain", "seed", "repeats",
 }  # fmt: skip
 
 
@@ -103,22 +103,32 @@ class Step:
     do: str
     values: Mapping[str, Any]
 
+    repeat: int = 1
+
     @property
     def label(self) -> str:
         """Name of its run's directory."""
+        again = f"-{self.repeat}" if self.repeat > 1 else ""
         options = "".join(f"-{key}-{value}" for key, value in self.values.get("options", {}).items())
         vram = format_size(parse_size(self.values["vram"])).replace(" ", "").replace(".0", "")
-        return f"{self.do}-{self.values['policy']}{options}-w{self.values['workers']}-{vram}"
+        return f"{self.do}-{self.values['policy']}{options}-w{self.values['workers']}-{vram}{again}"
 
     @property
     def key(self) -> str:
         """Hash of what determines the result."""
-        text = json.dumps([__version__, self.do, self.values], sort_keys=True, default=str)
+        text = json.dumps([__version__, self.do, self.values, self.repeat], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def steps(experiment: Experiment) -> Iterator[Step]:
-    """The steps of an experiment, one for each combination of listed values; `$name` stands for a parameter."""
+    """The steps of an experiment, one for each combination of listed values; `$name` stands for a parameter.
+
+    Repetitions come in rounds, so that what is compared is measured at the same times of a machine that others use.
+    """
+    return iter(sorted(_expanded(experiment), key=lambda step: step.repeat))
+
+
+def _expanded(experiment: Experiment) -> Iterator[Step]:
     defaults = {
         key: experiment.parameters[key]
         for key in ("partitions", "proofs", "log2_domain", "seed", "hardware", "workload")
@@ -127,8 +137,10 @@ def steps(experiment: Experiment) -> Iterator[Step]:
     for stated in experiment.steps:
         values = defaults | {key: _parameter(experiment, value) for key, value in stated.items() if key != "do"}
         several = {key: value for key, value in values.items() if isinstance(value, list)}
+        repeats = values.pop("repeats", 1)
         for combination in product(*several.values()):
-            yield Step(stated["do"], values | dict(zip(several, combination, strict=True)))
+            for repeat in range(1, repeats + 1):
+                yield Step(stated["do"], values | dict(zip(several, combination, strict=True)), repeat)
 
 
 def _parameter(experiment: Experiment, value: Any) -> Any:

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +48,9 @@ class FieldPath:
 
 # Best first. AVX-512 IFMA (bit 1) will stand above ADX.
 FIELD_PATHS = (
-    FieldPath("adx", ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx"), 1),
-    FieldPath("portable", (), 0),
+    FieldPath("adx", ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx", "-mgeneral-regs-only"), 1),
+    # Its loops over limbs must be unrolled.
+    FieldPath("portable", ("-O3", "-fno-tree-vectorize"), 0),
 )
 
 
@@ -225,6 +227,9 @@ class Native:
     compiler: str
 
 
+_loading = threading.Lock()  # the first callers wait for one build instead of each making its own
+
+
 @functools.cache
 def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | None) -> Native:
     compiler = find_compiler()
@@ -245,7 +250,8 @@ def load() -> Native:
     BadInput
         No compiler, or the cache is not safe to use.
     """
-    return _load(*(os.environ.get(name) for name in ("CUZKLAB_FIELD", "CXX", "XDG_CACHE_HOME")))
+    with _loading:
+        return _load(*(os.environ.get(name) for name in ("CUZKLAB_FIELD", "CXX", "XDG_CACHE_HOME")))
 
 
 _POINTER, _U32, _U64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64

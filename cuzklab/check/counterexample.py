@@ -121,7 +121,7 @@ class _Rows:
         self._recorder = recorder
         self._partitions: dict[str, tuple[str, int]] = {}  # of an actor: name of its partition, number of its proof
         self._came: dict[str, tuple[int, str]] = {}  # when an actor came to its next effect, and who held it up then
-        self._blocked: dict[str, tuple[int, str]] = {}  # since when an actor is blocked, and by whom
+        self._blocked: dict[str, tuple[int, str, str]] = {}  # since when an actor is blocked, by whom, kind of wait
         self._held: dict[tuple[str, Lock], LockUse] = {}
         self._launches: dict[str, int] = {}
 
@@ -236,8 +236,8 @@ class _Rows:
 
     def _end_wait(self, step: Replayed) -> None:
         if step.actor in self._blocked and step.phase != "end":
-            since, holder = self._blocked.pop(step.actor)
-            self._wait(step.actor, step.effect, since, step.step, holder)
+            since, holder, kind = self._blocked.pop(step.actor)
+            self._wait(step.actor, step.effect, kind, since, step.step, holder)
 
     def _look_around(self, step: Replayed) -> None:
         """Note who has come to a new effect, and who is blocked from now on."""
@@ -246,7 +246,7 @@ class _Rows:
             if actor == step.actor or actor not in self._came:
                 self._came[actor] = (step.step + 1, holder)
             if actor in step.blocked:
-                self._blocked.setdefault(actor, (step.step + 1, holder))
+                self._blocked.setdefault(actor, (step.step + 1, holder, effect.kind_of_wait(step.after)))
 
     def _finish(self, last: Replayed) -> None:
         """The rows of what is under way and of who waits when the schedule ends."""
@@ -255,14 +255,14 @@ class _Rows:
             self._span(actor, last.pending[actor], start, end)
         for actor in sorted(last.blocked):
             effect = last.pending[actor]
-            since, holder = self._blocked[actor]
-            self._wait(actor, effect, min(since, last.step), end, holder)
+            since, holder, kind = self._blocked[actor]
+            self._wait(actor, effect, kind, min(since, last.step), end, holder)
             if isinstance(getattr(effect, "lock", None), Lock):
                 self._use(actor, effect.lock, min(since, last.step), None, holder)
 
-    def _wait(self, actor: str, effect: Effect, since: int, until: int, holder: str) -> None:
+    def _wait(self, actor: str, effect: Effect, kind: str, since: int, until: int, holder: str) -> None:
         worker, partition = self._who(actor)
-        self._recorder.add(WaitInterval(since, until, effect.wait_kind, effect.on, holder, worker, partition))
+        self._recorder.add(WaitInterval(since, until, kind, effect.on, holder, worker, partition))
 
 
 def _gpu_of(effect: Effect) -> Gpu | None:

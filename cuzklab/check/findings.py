@@ -77,6 +77,8 @@ class Exploration:
         Why it is not complete.
     outcomes : frozenset of str
         How the programs can end, in the words of a run's outcome: ok, device_oom, deadlock, fault.
+    caught : tuple of str
+        Effects that can run out of device memory where a program deals with it.
     programs : mapping
         What was explored, so that a schedule can be replayed.
     """
@@ -87,6 +89,7 @@ class Exploration:
     complete: bool
     stopped: str = ""
     outcomes: frozenset[str] = frozenset()
+    caught: tuple[str, ...] = ()
     programs: Mapping[str, Sequence[Program]] = field(default_factory=dict, repr=False)
     queue_bound: int = 0
 
@@ -139,6 +142,7 @@ class CheckResult:
             "seconds": round(self.seconds, 3),
             "complete": self.complete,
             "stopped": self.exploration.stopped,
+            "caught": list(self.exploration.caught),
             "policy": self.policy,
             "conditions": dict(self.conditions),
         }

@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
-_PLAIN = (int, float, complex, str, bytes, type(None), type(Ellipsis))
+_PLAIN = (int, float, complex, str, bytes, range, type(None), type(Ellipsis))
 _BY_IDENTITY = (CodeType, FunctionType, BuiltinFunctionType, ModuleType, type)
 _ITERATORS = (
     type(iter(())),
@@ -90,7 +90,10 @@ def _freeze(value: Any, seen: dict[int, int]) -> Hashable:
     if type(value) is dict:
         return "dict", *((_freeze(key, seen), _freeze(item, seen)) for key, item in value.items())
     if type(value) is CellType:
-        return "cell", _freeze(value.cell_contents, seen) if value != CellType() else None
+        try:
+            return "cell", _freeze(value.cell_contents, seen)
+        except ValueError:  # empty
+            return ("cell",)
     if isinstance(value, _ITERATORS):
         return "iterator", type(value), _freeze(value.__reduce__()[1:], seen)
     raise _Unknown

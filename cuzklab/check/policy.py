@@ -41,10 +41,12 @@ def check(
     partitions: int,
     vram_bytes: int,
     sizes: Sizes | None = None,
+    workload: str = "",
     devices: int = 1,
     margin_bytes: int = MARGIN_BYTES,
     partial_order: bool = True,
     merge: bool = True,
+    symmetric: bool = True,
     shortest: bool = True,
     queue_bound: int = QUEUE_BOUND,
     max_states: int = MAX_STATES,
@@ -64,10 +66,12 @@ def check(
         Memory of each device.
     sizes : Sizes, optional
         Bytes of a partition's buffers; those of a 32 GiB PoRep partition if left out.
+    workload : str
+        Name of what has these sizes, for the record.
     devices : int
     margin_bytes : int
         What the engine leaves free when it decides by the amount of free memory.
-    partial_order, merge, shortest, queue_bound, max_states, seconds, progress
+    partial_order, merge, symmetric, shortest, queue_bound, max_states, seconds, progress
         As for `explore`.
 
     Raises
@@ -82,17 +86,17 @@ def check(
         raise BadInput(f"vram must be at least 1 B, not {vram_bytes}")
     if margin_bytes < 0:
         raise BadInput(f"the margin cannot be negative: {margin_bytes}")
-    sizes_name = "" if sizes is not None else POREP_32G.name
-    sizes = sizes or partition_sizes(POREP_32G)
+    if sizes is None:
+        sizes, workload = partition_sizes(POREP_32G), POREP_32G.name
     gpus = tuple(Gpu(index, vram_bytes, margin_bytes) for index in range(devices))
     exploration = explore(
         worker_programs(policy, workers=workers, partitions=partitions, gpus=gpus, sizes=sizes),
-        partial_order=partial_order, merge=merge, shortest=shortest, queue_bound=queue_bound, max_states=max_states,
-        seconds=seconds, progress=progress,
+        partial_order=partial_order, merge=merge, symmetric=symmetric, shortest=shortest, queue_bound=queue_bound,
+        max_states=max_states, seconds=seconds, progress=progress,
     )  # fmt: skip
     conditions: Mapping[str, Any] = {
         "workers": workers, "partitions": partitions, "devices": devices, "vram_bytes": vram_bytes,
-        "margin_bytes": margin_bytes, "workload": sizes_name, "d_a_bytes": sizes.d_a, "d_bc_bytes": sizes.d_bc,
+        "margin_bytes": margin_bytes, "workload": workload, "d_a_bytes": sizes.d_a, "d_bc_bytes": sizes.d_bc,
         "options": dict(policy.options),
     }  # fmt: skip
     return CheckResult(policy.name, conditions, exploration)

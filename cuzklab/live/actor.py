@@ -144,10 +144,8 @@ class Actor:
     def alloc(self, effect: effects.Alloc) -> Buffer:
         memory = self._run.memory(effect.gpu)
         partition = effect.partition.name if effect.partition else ""
-        self._allocations += 1
-        buffer = Buffer(
-            effect.name, effect.size_bytes, effect.gpu, self.name, self._allocations, partition, effect.pooled
-        )
+        serial = self._allocations + 1
+        buffer = Buffer(effect.name, effect.size_bytes, effect.gpu, self.name, serial, partition, effect.pooled)
         will_wait = effect.on_full == "wait"
         while True:
             if effect.device_wide:
@@ -156,6 +154,7 @@ class Actor:
             try:
                 with self._span("alloc", "memory", effect.gpu):
                     memory.allocate(self, buffer, self.lock_held, will_wait=will_wait)
+                self._allocations = serial
                 return buffer
             except OutOfDeviceMemory:
                 if not will_wait:

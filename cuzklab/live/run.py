@@ -143,6 +143,7 @@ class Run:
         with self.board.mutex:
             actor.ended = True
             self._task_ended.notify_all()
+            failure = failure or actor.pending_fault  # told too late for any effect to raise it
             parent = actor.parent
             if isinstance(failure, PolicyFault) and parent is not None and not parent.ended:
                 self.board.deliver(parent, failure)

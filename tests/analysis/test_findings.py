@@ -201,10 +201,46 @@ def test_overlap_that_cannot_be_told(tmp_path):
     [(2, "supports", "it saves 4.7 %"), (-2, "against", "it costs 4.7 %"), (0, "context", "which is below the noise")],
 )
 def test_gain_is_for_or_against_only_above_the_noise(tmp_path, gain_ms, role, words):
-    runs = phase10_roomy(tmp_path, gain_ms=gain_ms), phase9_like(tmp_path, vram_bytes=40 * GiB)
+    simulated = "simulated"
+    runs = phase10_roomy(tmp_path, simulated, gain_ms=gain_ms), phase9_like(tmp_path, simulated, vram_bytes=40 * GiB)
     (found,) = found_by("gain_over_baseline", *runs)
     assert (found.role, found.aspect, found.vram_bytes) == (role, "performance", 40 * GiB)
     assert words in found.claim
+
+
+def with_average(run, seconds):
+    """A repetition of a measured run that took another time."""
+    record = {"kind": "batch_average", "value": seconds, "obtained": "measured", "label": "", "conditions": {}}
+    return with_info(run, metrics=(record,))
+
+
+def test_one_measured_run_of_each_resolves_nothing(tmp_path):
+    runs = phase10_roomy(tmp_path, gain_ms=2), phase9_like(tmp_path, vram_bytes=40 * GiB)
+    (found,) = found_by("gain_over_baseline", *runs)
+    assert found.role == "context"
+    assert "one run does not tell how much the next would differ; it takes 3 of each" in found.claim
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "role", "words"),
+    [
+        ((1.0, 1.2, 1.1), (1.3, 1.6, 1.4), "supports", "it saves 21 % (medians of 3 and 3 runs; 7.7 % to 38 %"),
+        ((1.3, 1.6, 1.4), (1.0, 1.2, 1.1), "against", "it costs 27 % (medians of 3 and 3 runs; −60 % to −8.3 %"),
+        (
+            (1.0, 1.2, 1.5),
+            (1.3, 1.6, 1.4),
+            "context",
+            "which is below the noise (medians of 3 and 3 runs; −15 % to 38 %",
+        ),
+    ],
+)
+def test_repeated_runs_differ_where_all_of_one_side_are_better(tmp_path, mine, theirs, role, words):
+    candidate, baseline = phase10_roomy(tmp_path), phase9_like(tmp_path, vram_bytes=40 * GiB)
+    runs = [with_average(candidate, seconds) for seconds in mine] + [with_average(baseline, s) for s in theirs]
+    (found,) = found_by("gain_over_baseline", *runs)
+    assert found.role == role
+    assert words in found.claim
+    assert len(found.runs) == 6
 
 
 def test_gain_names_what_differs_and_prefers_the_same_device(tmp_path):
@@ -296,7 +332,8 @@ def test_feasible_on_the_larger_device_with_what_it_gains(tmp_path):
     assert (found.role, found.certainty, found.vram_bytes) == ("context", "proved", 40 * GiB)
     assert found.claim == (
         "phase10_ordered works on 40.0 GiB: the live run with gw 2 completed (at most 25.0 GiB of 40.0 GiB in use) and"
-        " every interleaving of 2 workers is safe; there it saves 4.7 % in the live run with gw 2."
+        " every interleaving of 2 workers is safe; there it was measured too few times to tell a gain in the live run"
+        " with gw 2."
     )
     (here,) = found_by("feasible_at", *runs)
     assert here.role == "supports"

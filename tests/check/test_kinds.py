@@ -236,7 +236,8 @@ def test_out_of_memory_that_is_caught_is_no_finding():
             buffer = yield Alloc(GPU, "small", 1)
         yield Free(buffer)
 
-    assert run(a=modest()).verdict == "safe"
+    found = run(a=modest())
+    assert (found.verdict, [line.split(" @")[0] for line in found.caught]) == ("safe", ["Alloc gpu0 large 11 B"])
 
 
 def test_out_of_memory_that_passes_a_cleanup_is_reported_where_it_arose():
@@ -262,3 +263,36 @@ def test_several_kinds_are_all_found():
     found = run(a=nest(RED, BLUE), b=nest(BLUE, RED), c=borrow(6, give_back=False), d=borrow(6, give_back=False))
     assert kinds(found) == ["lock_order_deadlock", "oom"]
     assert found.outcomes == {"device_oom", "deadlock"}
+
+
+def test_a_name_that_is_forked_again_is_another_actor_while_the_first_still_runs():
+    @program
+    def parent():
+        yield Fork(plain(Notify(SEMAPHORE)), "child")
+        yield Fork(plain(), "child")
+        yield Acquire(RED)
+        yield Release(RED)
+
+    # b need not wait for its first child to end: it stands before the lock after two steps, and so it may for ever.
+    found = run(a=plain(Acquire(RED)), b=parent())
+    assert [len(finding.schedule) for finding in found.findings if "b" in finding.actors] == [3]
+
+
+def test_memory_is_left_to_a_waiter_only_once_its_holder_has_ended():
+    @program
+    def keep():
+        yield Alloc(GPU, "kept", 8)
+        yield Compute("stage", PARTITION)
+        yield Compute("stage", PARTITION)
+
+    # b can already wait for ever after a's first step, but only when a has ended is it sure that this is a leak.
+    found = run(a=keep(), b=plain(Alloc(GPU, "wanted", 4, on_full="wait")))
+    waiting = [finding for finding in found.findings if finding.wait_for]
+    assert [(finding.kind, finding.actors, len(finding.schedule)) for finding in waiting] == [("leak", ("b",), 3)]
+
+
+def test_a_cycle_beside_an_owner_that_is_not_stuck():
+    # a waits for its own bytes and b's, b holds 2 B for ever but goes on: a alone is the core.
+    programs = {"a": borrow_twice("wait"), "b": plain(Alloc(GPU, "kept", 3), *[Compute("stage", PARTITION)] * 3)}
+    capacity = [finding for finding in run(**programs).findings if finding.kind == "capacity_deadlock"]
+    assert [(finding.actors, len(finding.schedule)) for finding in capacity] == [(("a",), 2)]
