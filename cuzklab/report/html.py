@@ -116,7 +116,7 @@ def _log(printed: str) -> str:
         return ""
     lines = printed.strip().splitlines()
     return (
-        f'<details class="tool"><summary>what it printed ({len(lines)} lines)</summary>'
+        f'<details class="tool"><summary>what it printed</summary>'
         f"<pre>{escape(chr(10).join(lines[-400:]))}</pre></details>"
     )
 

@@ -73,33 +73,41 @@ def examine(case: Case) -> PostMortem:
 def tiles(post: PostMortem) -> list[Tile]:
     """The figures that carry the verdict: of each aspect the one of its most telling finding.
 
-    Findings that decided come before others, sure ones before less sure ones.
+    Findings that decided come before others, sure ones before less sure ones; but times of an emulated device, which
+    say nothing about a GPU, come last.
     """
     rank = {name: place for place, name in enumerate(post.verdict.because)}
     sure = ("proved", "measured", "simulated")
-    ordered = sorted(post.findings, key=lambda one: (rank.get(one.id, len(rank)), sure.index(one.certainty)))
+
+    def order(one: Finding) -> tuple[int, ...]:
+        emulated = one.aspect == "performance" and any(f.conditions.get("backend") == "host" for f in one.figures)
+        return emulated, rank.get(one.id, len(rank)), sure.index(one.certainty)
+
+    ordered = sorted(post.findings, key=order)
     chosen = []
     for aspect in _ASPECTS:
-        tile = next((tile for one in ordered if one.aspect == aspect and (tile := _tile(one))), None)
+        tile = next(
+            (tile for one in ordered if one.aspect == aspect and (tile := _tile(one, post.case.baseline))), None
+        )
         if tile:
             chosen.append(tile)
     return chosen
 
 
-def _tile(finding: Finding) -> Tile | None:
+def _tile(finding: Finding, baseline: str) -> Tile | None:
     """The most telling figure of a finding: of a comparison the quotient, else what was lacking, else a share."""
     figures = finding.figures
     if finding.aspect == "performance":
         if len(figures) < 2 or figures[0].kind != figures[1].kind or not figures[1].value:
             return None
-        saved = 1 - figures[0].ratio(figures[1])
-        what = f"{figures[0].kind.replace('_', ' ')} saved: {finding.subject} {finding.gist}"
-        return Tile(f"{saved * 100:.1f} %".replace("-", "−"), what, finding.certainty, finding)
+        change = round(100 * (figures[0].ratio(figures[1]) - 1), 1) + 0.0  # no −0.0
+        what = f"{figures[0].kind.replace('_', ' ')} against {baseline}: {finding.subject} {finding.gist}"
+        return Tile(f"{change:+.1f} %".replace("-", "−").replace("+0.0", "±0.0"), what, finding.certainty, finding)
     telling = sorted(figures, key=lambda figure: (figure.label != _LACKING, _TELLING.index(figure.kind)
                      if figure.kind in _TELLING else len(_TELLING)))  # fmt: skip
     if not telling:
         return None
-    label = telling[0].label or telling[0].kind.replace("_", " ")
+    label = "short" if telling[0].label == _LACKING else telling[0].label or telling[0].kind.replace("_", " ")
     about = "" if finding.subject and finding.subject in label else f": {finding.subject} {finding.gist}"
     return Tile(large(telling[0]), label + about, finding.certainty, finding)
 

@@ -6,6 +6,7 @@ the whole column so that its numbers can be compared by eye.
 
 import html
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,11 @@ def escape(value: object) -> str:
     """Text for HTML, whatever it holds; characters that cannot be shown are replaced."""
     text = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in str(value))
     return html.escape(text, quote=True)
+
+
+def prose(text: object) -> str:
+    """A sentence for HTML, in which no line ends between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=(?:%|[KMGT]iB|s|ms|µs|s/proof)(?:[^\w]|$))", "\u00a0", escape(text))
 
 
 def number(value: float) -> str:

@@ -106,7 +106,10 @@ def test_device_time_adds_up_to_the_whole(tmp_path):
     for place in range(2):
         assert sum(trace.x[place] for trace in figure.data) == pytest.approx(100, abs=1e-9)
     assert traces(figure)["kernels running"].x[0] == pytest.approx(100 * 136 / 172, abs=1e-9)
-    assert list(figure.data[0].y) == ["phase9, 16 GiB, 2 workers", "phase10_ordered, 40 GiB, 2 workers"]
+    assert list(figure.data[0].y) == [
+        "phase9, 16 GiB,<br>2 workers",
+        "phase10_ordered, 40 GiB,<br>2 workers",
+    ]
 
 
 def test_nothing_to_show_is_said_and_not_drawn(tmp_path):

@@ -40,6 +40,10 @@ def test_everything_is_escaped_but_what_is_named_markup():
     assert "<td><b>safe</b></td>" in shown
 
 
+def test_numbers_stay_with_their_units():
+    assert tables.prose("saves 0.1 % of 16.0 GiB in 3 steps <") == "saves 0.1\u00a0% of 16.0\u00a0GiB in 3 steps &lt;"
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0, "0"), (1234567, "1,234,567"), (0.001234, "0.00123"), (-12.34, "−12.3"), (99.96, "100.0"), (3.0, "3")],

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cuzklab.analysis.frames import missing, window
 from cuzklab.report import theme
 from cuzklab.report.naming import label
+from cuzklab.report.tables import number
 from cuzklab.trace import Run
 from cuzklab.units import GiB, KiB, MiB
 
@@ -48,9 +49,13 @@ class TimeScale:
     def title(self) -> str:
         return "step of the schedule" if self.unit == "step" else f"time since the start ({self.unit})"
 
-    def text(self, value: float) -> str:
-        """A moment or duration for people."""
-        return f"{value:.0f}" if self.unit == "step" else f"{value:,.4g} {self.unit}"
+    def text(self, duration: float) -> str:
+        """A duration for people."""
+        return f"{duration:.0f}" if self.unit == "step" else f"{number(duration)} {self.unit}"
+
+    def moment(self, value: float) -> str:
+        """A moment for people: to the thousandth of the unit."""
+        return f"{value:.0f}" if self.unit == "step" else f"{value:,.3f} {self.unit}"
 
 
 def time_scale(run: Run) -> TimeScale:

@@ -67,6 +67,7 @@ def lock_waits(run: Run) -> go.Figure | Absent:
                 "title": theme.axis_title(f"time waited, sum over the run ({scale.unit})"),
                 "rangemode": "tozero",
             },
+            legend={"traceorder": "normal"},
             yaxis={
                 "categoryorder": "array",
                 "categoryarray": [_place(lock, victim, several) for lock, victim in reversed(places)],

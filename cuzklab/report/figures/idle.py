@@ -31,7 +31,7 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
     drawn = [(run, used, idle) for run, used, idle in drawn if len(used)]
     if not drawn:
         return Absent("No figure of where the devices' time goes: no kernel ran in any of these runs.")
-    names = [theme.plain(name) for name in labels([run for run, _, _ in drawn])]
+    names = [theme.wrapped(name) for name in labels([run for run, _, _ in drawn])]
     figure = go.Figure()
     busy = [used["kernel_occupancy"].mean() * 100 for _, used, _ in drawn]
     figure.add_trace(_part(names, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))

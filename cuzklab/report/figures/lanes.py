@@ -1,5 +1,6 @@
 """The timeline: threads of workers, locks and device queues as lanes, everything that took time as bars."""
 
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,8 @@ def timeline(run: Run, start_s: float | None = None, end_s: float | None = None)
     if not len(shown):
         return Absent(f"Nothing happened in {label(run)} between {start_s} and {end_s} s.")
     figure = go.Figure()
-    workers, margins, span = workers_of(run), theme.over_time(), _range(run, shown, part, scale)
+    workers, span = workers_of(run), _range(run, shown, part, scale)
+    margins = theme.over_time(max(len(unescape(words)) for words in lanes.values()))
     for key, rows in _kinds(shown):
         figure.add_trace(_bars(key, rows, lanes, scale, workers, span[1] - span[0]))
     figure.update_layout(
@@ -190,7 +192,7 @@ def _details(rows: pd.DataFrame, what: pd.Series, start: np.ndarray, length: np.
     """What pointing at a bar tells: what, whose, when, how long."""
     return [
         f"<b>{words}</b><br>{theme.plain(partition)}{' · ' if partition else ''}{theme.plain(worker)}"
-        f"<br>{scale.text(at)} to {scale.text(at + extent)}"
+        f"<br>{scale.moment(at)} to {scale.moment(at + extent)}"
         + (f" ({scale.text(extent)})" if scale.unit != "step" else "")
         + ("<br>not ended when the recording was" if unfinished else "")
         for words, partition, worker, at, extent, unfinished in zip(

@@ -48,6 +48,7 @@
       fail(plot, "This figure could not be drawn; the table below it holds the numbers.");
     }
   }
+  document.body.dataset.scheme = dark.matches ? "dark" : "light";
   document.body.dataset.drawn = plots.filter((plot) => plot.querySelector(".main-svg")).length;
 
   dark.addEventListener("change", redraw);
@@ -58,11 +59,12 @@
   addEventListener("beforeprint", () => { printing = true; redraw(); });
   addEventListener("afterprint", () => { printing = false; redraw(); });
 
-  function redraw() {
+  async function redraw() {
     for (const plot of plots) {
       const { data, layout } = dressed(plot);
-      Plotly.react(plot, data, layout, options);
+      await Plotly.react(plot, data, layout, options);
     }
+    document.body.dataset.scheme = dark.matches ? "dark" : "light";
   }
 
   // A copy of the figure in the page's ink: figures carry a middling grey that both schemes can show.

@@ -7,6 +7,7 @@ import pandas as pd
 from cuzklab.analysis import Finding
 from cuzklab.report import display, tables
 from cuzklab.report.display import badge
+from cuzklab.report.naming import sentence
 from cuzklab.report.postmortem import PostMortem, anchor, large, tiles
 from cuzklab.report.show.words import metric_name
 from cuzklab.units import Metric
@@ -16,18 +17,18 @@ def summary(post: PostMortem) -> None:
     """The verdict in a sentence, and the three figures that carry it."""
     decision = tables.escape(post.verdict.decision)
     shown = "".join(
-        f'<div class="cz-tile"><div class="value">{tables.escape(tile.value)}</div>'
-        f'<div class="what">{tables.escape(tile.what)}</div>{badge(tile.obtained)}'
+        f'<div class="cz-tile"><div class="value">{tables.prose(tile.value)}</div>'
+        f'<div class="what">{tables.prose(tile.what)}</div>{badge(tile.obtained)}'
         f' <a class="why" href="#{anchor(post, tile.finding)}">evidence</a></div>'
         for tile in tiles(post)
     )
     head, _, reasons = post.verdict.sentence.partition(": ")
     clauses = [clause.removesuffix(".") for clause in reasons.split("; ") if clause]
     clauses = [f"{post.case.candidate} {clause[3:]}" if clause.startswith("it ") else clause for clause in clauses]
-    listed = "".join(f"<li>{tables.escape(clause)}</li>" for clause in clauses)
+    listed = "".join(f"<li>{tables.prose(clause)}</li>" for clause in clauses)
     display.markup(
         f'<div class="cz-verdict {decision}"><p class="word">Verdict: {decision}</p>'
-        f'<p class="sentence">{tables.escape(head)}</p>'
+        f'<p class="sentence">{tables.prose(head)}</p>'
         + (f'<ul class="reasons">{listed}</ul>' if listed else "")
         + (f'<div class="cz-tiles">{shown}</div>' if shown else "")
         + "</div>"
@@ -58,11 +59,16 @@ def _finding(one: Finding) -> str:
         content += tables.table(_metric_rows(one.figures), right=("value",), markup=("obtained",))
     if one.evidence:
         content += tables.table(pd.DataFrame([dict(row) for row in one.evidence]))
-    rests = f"Figures and evidence ({len(one.figures) + len(one.evidence)} rows; runs: {', '.join(one.runs)})"
+    content += f'<p class="cz-small">Runs: {tables.escape(", ".join(one.runs))}</p>' if content else ""
+    rests = f"Figures and evidence ({len(one.figures) + len(one.evidence)} rows)"
     return (
         f"{badge(words, one.role)} {badge(one.certainty)}"
-        f'<p class="claim">{tables.escape(one.claim)}</p>'
-        + (f'<p class="falls">What would change it: {tables.escape(one.would_change)}</p>' if one.would_change else "")
+        f'<p class="claim">{tables.prose(one.claim)}</p>'
+        + (
+            f'<p class="falls">What would change it: {tables.prose(sentence(one.would_change))}</p>'
+            if one.would_change
+            else ""
+        )
         + (tables.folded(rests, content) if content else "")
     )
 
@@ -73,12 +79,12 @@ def verdict(post: PostMortem) -> None:
     for one in post.findings:
         by_id.setdefault(one.id, []).append(one.claim)
     because = "".join(
-        f"<li>{tables.escape(claim)}</li>" for name in post.verdict.because for claim in by_id.get(name, [])
+        f"<li>{tables.prose(claim)}</li>" for name in post.verdict.because for claim in by_id.get(name, [])
     )
     display.markup(
-        f'<div class="cz-text"><p>{badge(post.verdict.decision)} {tables.escape(post.verdict.sentence)}</p>'
+        f'<div class="cz-text"><p>{badge(post.verdict.decision)} {tables.prose(post.verdict.sentence)}</p>'
         + (f"<p>Because:</p><ul>{because}</ul>" if because else "")
-        + f"<p>What would change it: {tables.escape(post.verdict.would_change)}</p></div>"
+        + f"<p>What would change it: {tables.prose(sentence(post.verdict.would_change))}</p></div>"
     )
 
 

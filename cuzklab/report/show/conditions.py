@@ -41,6 +41,7 @@ def program(name: str, intent: str, source: str) -> None:
     from pygments.lexers import PythonLexer
 
     text = highlight(source, PythonLexer(), HtmlFormatter(cssclass="code"))
+    display.heading(name)
     display.markup(f'<div class="cz-text">{render_markdown(intent)}</div>{tables.folded(f"Its program: {name}", text)}')
 
 
