@@ -91,3 +91,21 @@ def test_wrong_parameters_are_refused_before_the_start(parameters, message):
 def test_an_unknown_experiment_is_refused_with_those_that_exist():
     with pytest.raises(BadInput, match="there are: phase10"):
         experiment.load("phase99")
+
+
+def test_the_notebook_and_the_experiment_have_the_same_defaults():
+    from cuzklab import resources
+    from cuzklab.report.notebook import parameters_of
+
+    for name in experiment.names():
+        declared = parameters_of(resources.folder("notebooks") / f"{experiment.load(name).notebook}.ipynb")
+        defaults = {parameter.name: parameter.default for parameter in declared.values() if parameter.name != "out"}
+        assert defaults == experiment.load(name).parameters
+
+
+def test_repetitions_come_in_rounds():
+    live = [step for step in experiment.steps(experiment.load("phase10")) if step.do == "live"]
+    assert [step.repeat for step in live] == sorted(step.repeat for step in live)
+    assert {step.label for step in live if step.repeat == 2} == {
+        "live-phase9-w3-16GiB-2", "live-phase10_ordered-w3-48GiB-2",
+    }  # fmt: skip

@@ -35,6 +35,14 @@ class PostMortem:
         """The runs of some origins, in order."""
         return tuple(run for run in self.case.runs if run.info.origin in origins)
 
+    def distinct(self, *origins: str) -> tuple[Run, ...]:
+        """The runs of some origins, the first of each that was repeated."""
+        found: dict[tuple[object, ...], Run] = {}
+        for run in self.runs(*origins):
+            conditions = repr(sorted(run.info.conditions.items(), key=str))
+            found.setdefault((run.info.origin, self.case.limit_bytes(run), conditions), run)
+        return tuple(found.values())
+
     def counterexamples(self) -> tuple[Run, ...]:
         """For each design, device and kind of outcome the counterexample with the fewest steps."""
         found: dict[tuple[object, ...], Run] = {}
