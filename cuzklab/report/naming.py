@@ -34,9 +34,12 @@ def design(run: Run) -> str:
 
 
 def labels(runs: Sequence[Run]) -> list[str]:
-    """A label for each of some runs, told apart by their stored name where two would be equal."""
+    """A label for each of some runs; those that would be equal are numbered."""
     plain = [label(run) for run in runs]
-    return [text if plain.count(text) == 1 else f"{text} ({run.name})" for text, run in zip(plain, runs, strict=True)]
+    return [
+        text if plain.count(text) == 1 else f"{text}, no. {plain[: place + 1].count(text)}"
+        for place, text in enumerate(plain)
+    ]
 
 
 def short_size(size_bytes: float) -> str:

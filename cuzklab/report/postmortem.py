@@ -9,7 +9,9 @@ from typing import Any
 
 from cuzklab.analysis import Case, Finding, Verdict, find_all
 from cuzklab.analysis import verdict as verdicts
+from cuzklab.analysis.case import metric
 from cuzklab.atomic import atomic_write
+from cuzklab.report.naming import label
 from cuzklab.trace import Run
 from cuzklab.trace.store import machine_facts, versions
 from cuzklab.units import Metric, format_value
@@ -43,6 +45,16 @@ class PostMortem:
             found.setdefault((run.info.origin, self.case.limit_bytes(run), conditions), run)
         return tuple(found.values())
 
+    def typical(self, *origins: str) -> tuple[Run, ...]:
+        """Of runs of some origins that repeat each other, the one whose wall time is the (lower) median.
+
+        Runs repeat each other when their labels and their outcomes are equal; the order is that of the first of each.
+        """
+        alike: dict[tuple[str, str], list[Run]] = {}
+        for run in self.runs(*origins):
+            alike.setdefault((label(run), run.info.outcome), []).append(run)
+        return tuple(sorted(runs, key=_wall_s)[(len(runs) - 1) // 2] for runs in alike.values())
+
     def counterexamples(self) -> tuple[Run, ...]:
         """For each design, device and kind of outcome the counterexample with the fewest steps."""
         found: dict[tuple[object, ...], Run] = {}
@@ -56,6 +68,11 @@ class PostMortem:
             if key not in found or _steps(run) < _steps(found[key]):
                 found[key] = run
         return tuple(found.values())
+
+
+def _wall_s(run: Run) -> float:
+    found = metric(run, "wall")
+    return found.value if found else 0.0
 
 
 def _steps(run: Run) -> int:

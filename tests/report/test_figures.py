@@ -5,13 +5,17 @@ import json
 import numpy as np
 import pytest
 
+from cuzklab.analysis import Case, Verdict
 from cuzklab.report import figures, schedule
 from cuzklab.report.figures.axes import Absent, ordered, short_worker
+from cuzklab.report.naming import labels
+from cuzklab.report.postmortem import PostMortem
 from cuzklab.trace import Recorder, RunInfo, write_run
 from cuzklab.units import GiB
 from tests.analysis.example import phase9_like, phase10_out_of_memory, phase10_roomy, safe_check
 from tests.report.hostile import hostile_run
 
+NOTHING = Verdict("undecided", "Undecided.", (), "")
 ALL = (figures.timeline, figures.device_memory, figures.lock_waits, figures.overlap_map, figures.what_is_hidden)
 
 
@@ -152,3 +156,14 @@ def test_workers_are_in_the_order_of_their_numbers():
         "gpu0.w2", "gpu0.w10", "gpu1.w0", "collector", "synth0",
     ]  # fmt: skip
     assert [short_worker(name) for name in ("gpu0.w1", "synth2", "gpu0.mem", "w3")] == ["w1", "synth2", "mem", "w3"]
+
+
+def test_of_repeated_runs_the_median_is_typical(tmp_path):
+    slow, fast, middle = (phase10_roomy(tmp_path / name, gain_ms=gain) for name, gain in (("a", 0), ("b", 4), ("c", 2)))
+    failed = phase10_out_of_memory(tmp_path)
+    post = PostMortem(Case("phase10_ordered", "phase9", (slow, fast, failed, middle)), (), NOTHING)
+    assert post.typical("live") == (middle, failed)
+    assert labels((slow, fast, failed)) == [
+        "phase10_ordered, 40 GiB, 2 workers, no. 1", "phase10_ordered, 40 GiB, 2 workers, no. 2",
+        "phase10_ordered, 16 GiB, 2 workers",
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ import os
 import nbformat
 import pytest
 
+from cuzklab import experiment
 from cuzklab.errors import BadInput
 from cuzklab.report import NotebookFailed, notebooks, write_report
 from cuzklab.report.notebook import checked_parameters, parameters_of, run_notebook
@@ -119,3 +120,11 @@ def test_shipped_notebooks_are_stripped_and_documented():
         code = [cell for cell in document.cells if cell.cell_type == "code"]
         assert all(not cell.outputs and cell.execution_count is None for cell in code)
         assert all(parameter.help for parameter in parameters_of(path).values())
+
+
+def test_a_notebook_declares_the_parameters_of_its_experiment():
+    for path in notebooks().values():
+        stated = dict(experiment.load(path.stem).parameters)
+        declared = {name: parameter.default for name, parameter in parameters_of(path).items()}
+        assert declared.pop("out") == f"reports/{path.stem}"
+        assert declared == stated
