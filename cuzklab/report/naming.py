@@ -1,5 +1,6 @@
 """What runs are called in a report: by their design and what they were run on, not by where they are stored."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from cuzklab.trace import Run
@@ -31,6 +32,11 @@ def design(run: Run) -> str:
     if not isinstance(options, Mapping) or not options:
         return run.info.policy
     return f"{run.info.policy} ({', '.join(f'{name}={value}' for name, value in options.items())})"
+
+
+def natural_order(text: str) -> tuple[object, ...]:
+    """A key that sorts numbers in names by their value: phase9 before phase10."""
+    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"(\d+)", text))
 
 
 def labels(runs: Sequence[Run]) -> list[str]:

@@ -11,7 +11,7 @@ from cuzklab.analysis import Case, Finding, Verdict, find_all
 from cuzklab.analysis import verdict as verdicts
 from cuzklab.analysis.case import metric
 from cuzklab.atomic import atomic_write
-from cuzklab.report.naming import label
+from cuzklab.report.naming import label, natural_order
 from cuzklab.trace import Run
 from cuzklab.trace.store import machine_facts, versions
 from cuzklab.units import Metric, format_value
@@ -34,13 +34,14 @@ class PostMortem:
     verdict: Verdict
 
     def runs(self, *origins: str) -> tuple[Run, ...]:
-        """The runs of some origins, in order."""
-        return tuple(run for run in self.case.runs if run.info.origin in origins)
+        """The runs of some origins, in the order of their labels (phase 9 before phase 10)."""
+        chosen = [run for run in self.case.runs if run.info.origin in origins]
+        return tuple(sorted(chosen, key=lambda run: natural_order(label(run))))
 
     def typical(self, *origins: str) -> tuple[Run, ...]:
         """Of runs of some origins that repeat each other, the one whose wall time is the (lower) median.
 
-        Runs repeat each other when their labels and their outcomes are equal; the order is that of the first of each.
+        Runs repeat each other when their labels and their outcomes are equal.
         """
         alike: dict[tuple[str, str], list[Run]] = {}
         for run in self.runs(*origins):

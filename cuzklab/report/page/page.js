@@ -91,6 +91,9 @@
     }
     if (small) {
       layout.dragmode = false;
+      const longest = Math.max(0, ...figure.data.map((trace) => trace.name?.length ?? 0));
+      const columns = layout.meta?.narrow && longest < 20 ? { entrywidth: 0.5, entrywidthmode: "fraction" } : {};
+      Object.assign(layout.legend, { ...columns, font: { ...layout.legend.font, size: 10 } });
       layout.annotations = (layout.annotations ?? []).filter((note) => note.name !== "wide");
       const entries = figure.data.filter((trace) => trace.showlegend !== false).length;
       if (entries > 1 && layout.height) layout.height += 20 * Math.ceil(entries / 2);
