@@ -78,7 +78,7 @@ def bench_kernels(
         [
             {
                 "kernel": row["kernel"], "size": f"2^{row['log2n']}", "threads": row["threads"],
-                "median": format_seconds(row["median_ms"] / 1e3), "rate": row["rate"],
+                "median": format_seconds(row["median_ms"] / 1e3), "rate": _rate(row["rate"], row["rate_unit"]),
                 "of floor": f"{row['median_ms'] / row['floor_ms']:.2f}" if row["floor_ms"] else "",
                 "peer": row["peer"] or "",
                 "peer time": format_seconds(row["peer_ms"] / 1e3) if row["peer_ms"] else "",
@@ -99,3 +99,11 @@ def _powers(text: str) -> list[int] | None:
     if not values or not all(4 <= value <= 27 for value in values):
         raise BadInput(f"--sizes {text!r}: write powers of two between 4 and 27, like 16,18 or 16:18")
     return list(values)
+
+
+def _rate(per_second: float, what: str) -> str:
+    """A rate with three digits: ``104 k points/s``."""
+    for name, unit in (("G ", 1e9), ("M ", 1e6), ("k ", 1e3)):
+        if per_second >= unit:
+            return f"{per_second / unit:.3g} {name}{what}/s"
+    return f"{per_second:.3g} {what}/s"
