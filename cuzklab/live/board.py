@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cuzklab.policies.effects import PolicyFault
+from cuzklab.policies.model import WaitFor
 
 
 class Stopped(BaseException):
@@ -23,20 +24,6 @@ class Waiter(Protocol):
 
     name: str
     pending_fault: PolicyFault | None
-
-
-@dataclass(frozen=True)
-class WaitFor:
-    """One edge, or several, of the wait-for graph at a deadlock: an actor, what it waits for, who has that."""
-
-    actor: str
-    kind: str
-    on: str
-    holders: tuple[str, ...]
-
-    def __str__(self) -> str:
-        held = f" (held by {', '.join(self.holders)})" if self.holders else ""
-        return f"{self.actor} waits for {self.kind} {self.on}{held}"
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ from typing import Any
 from cuzklab import policies
 from cuzklab.backends.emulated import EmulatedDevice
 from cuzklab.errors import BadInput
-from cuzklab.live.board import WaitFor
 from cuzklab.live.circuit import TestCircuit, circuit_with_test_key
 from cuzklab.live.run import Ended, Run
 from cuzklab.live.stages import Groth16
 from cuzklab.policies.effects import OutOfDeviceMemory
 from cuzklab.policies.engine import EngineConfig, Outcome, engine_programs
-from cuzklab.policies.model import Gpu, Partition
+from cuzklab.policies.model import Gpu, Partition, WaitFor
 from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload, scaled_shape
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify

@@ -13,13 +13,14 @@ from typing import Any
 
 from cuzklab.backends.device import Device, Stream, Work
 from cuzklab.live.actor import Actor, RecordedEvent
-from cuzklab.live.board import Blocked, Board, Verdict, Waited, WaitFor
+from cuzklab.live.board import Blocked, Board, Verdict, Waited
 from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments
 from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations
 from cuzklab.live.work import Workload
 from cuzklab.policies import model
 from cuzklab.policies.effects import OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.model import WaitFor
 from cuzklab.trace.recorder import Recorder
 from cuzklab.trace.schema import Transfer, WaitInterval
 

@@ -88,7 +88,7 @@ def test_bad_input_is_one_line_and_exit_status_2(arguments, message, tmp_path, m
 @pytest.mark.parametrize(
     "verb",
     ["check", "simulate", "run", "report", "setup", "prove", "verify", "circuit make", "circuit stats", "bench kernels",
-     "runs list", "runs show", "runs query"],
+     "runs list", "runs show", "runs compare", "runs query"],
 )  # fmt: skip
 def test_every_verb_explains_itself(verb):
     done = cuzklab(*verb.split(), "--help")
@@ -107,3 +107,15 @@ def test_stored_runs_are_listed_shown_and_queried(tmp_path):
     assert "prove_time" in cuzklab("runs", "show", tmp_path / "second").out
     answer = cuzklab("runs", "query", "SELECT count(DISTINCT run) AS n FROM locks", "--store", tmp_path, "--json").json
     assert answer == [{"n": 1}]
+
+
+def test_two_runs_are_compared_kind_by_kind_unless_they_are_different_experiments(tmp_path):
+    for name, policy, proofs in (("a", "phase9", 2), ("b", "phase8", 2), ("c", "phase8", 3)):
+        cuzklab("simulate", policy, "-c", proofs, "-o", tmp_path / name)
+    done = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "b", "--json")
+    figures = {row["kind"]: row for row in done.json["figures"]}
+    assert figures["prove_time"]["ratio"] == figures["prove_time"]["candidate"] / figures["prove_time"]["baseline"] < 1
+    assert "batch average" in cuzklab("runs", "compare", tmp_path / "a", tmp_path / "b").out
+    refused = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "c")
+    assert refused.status == 2
+    assert "they differ in c (2 and 3)" in refused.err

@@ -10,11 +10,10 @@ import pytest
 from cuzklab import policies
 from cuzklab.backends.device import DeviceMemoryExhausted
 from cuzklab.backends.emulated import EmulatedDevice
-from cuzklab.live.board import WaitFor
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects as e
 from cuzklab.policies.engine import EngineConfig, engine_programs
-from cuzklab.policies.model import Flag, Gpu, Lock, Queue, Semaphore, program
+from cuzklab.policies.model import Flag, Gpu, Lock, Queue, Semaphore, WaitFor, program
 from cuzklab.stages import PartitionSizes
 from tests.live.programs import GPU, SmallWorkload, run_small, small_partition
 
