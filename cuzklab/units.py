@@ -121,6 +121,11 @@ def format_size(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def sizes_in_words(text: str) -> str:
+    """A text in which bytes (``8589934592 B``) stand as people write them (``8.00 GiB``)."""
+    return re.sub(r"\b(\d+) B\b", lambda match: format_size(int(match[1])), text)
+
+
 def format_seconds(seconds: float) -> str:
     """A duration for people: ``37.4 s``, ``551 ms``, ``12.0 µs``."""
     magnitude = abs(seconds)

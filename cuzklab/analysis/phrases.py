@@ -54,11 +54,6 @@ def _joined(clauses: list[list[str]]) -> str:
     return f"{' '.join(clauses[0][:same])} {listing(' '.join(words[same:]) for words in clauses)}"
 
 
-def sizes_in_words(text: str) -> str:
-    """A text in which ``8589934592 B`` reads ``8.00 GiB``."""
-    return re.sub(r"\b(\d{4,}) B\b", lambda match: format_size(int(match[1])), text)
-
-
 def sentence_case(text: str) -> str:
     """A text with its first letter large."""
     return text[:1].upper() + text[1:]

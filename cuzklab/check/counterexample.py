@@ -10,7 +10,6 @@ from typing import Any
 
 from cuzklab.check.findings import CheckResult, Finding
 from cuzklab.check.replay import Replayed, replay
-from cuzklab.check.words import sizes_in_words
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Compute, Effect, Launch, OutOfDeviceMemory, Upload, live_buffers, live_bytes
 from cuzklab.policies.model import Gpu, Lock
@@ -28,7 +27,7 @@ from cuzklab.trace import (
     WaitInterval,
     write_run,
 )
-from cuzklab.units import format_size
+from cuzklab.units import format_size, sizes_in_words
 
 _OUTCOMES = {
     "oom": "device_oom", "capacity_deadlock": "deadlock", "lock_order_deadlock": "deadlock", "lost_wakeup": "deadlock",

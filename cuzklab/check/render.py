@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cuzklab.check.findings import CheckResult, Finding
-from cuzklab.check.words import sizes_in_words, waiting_in_words
-from cuzklab.units import format_seconds, format_size
+from cuzklab.check.words import waiting_in_words
+from cuzklab.units import format_seconds, format_size, sizes_in_words
 
 _STYLES = {"safe": "bold green", "unsafe": "bold red", "unknown": "bold yellow"}
 

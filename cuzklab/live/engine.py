@@ -22,7 +22,7 @@ from cuzklab.prover.verify import verify
 from cuzklab.trace import Recorder, RunInfo, write_run
 from cuzklab.trace import Run as StoredRun
 from cuzklab.trace.metrics import figures
-from cuzklab.units import Metric, format_size
+from cuzklab.units import Metric, format_size, sizes_in_words
 
 MAX_PARTITIONS, MAX_WORKERS = 10_000, 64
 
@@ -281,7 +281,7 @@ def _verified(
         if outcome.fault is not None:
             kind = "oom" if isinstance(outcome.fault, OutOfDeviceMemory) else "fault"
             at = f" (at {outcome.effect})" if outcome.effect else ""
-            failures.append(Failure(partition.name, kind, f"{outcome.fault}{at}"))
+            failures.append(Failure(partition.name, kind, sizes_in_words(f"{outcome.fault}{at}")))
         elif job.proof is None:
             failures.append(
                 Failure(partition.name, "invalid", "the policy ended without an epilogue, so without a proof")
@@ -296,7 +296,7 @@ def _verified(
 def _judge(ended: Ended, outcomes: tuple[Outcome, ...], failures: tuple[Failure, ...], total: int) -> tuple[str, str]:
     """Outcome and explanation; the worst counts."""
     if ended.outcome != "ok":
-        return ended.outcome, ended.explanation
+        return ended.outcome, sizes_in_words(ended.explanation)
     for failure in failures:
         if failure.kind != "oom":
             return "fault", f"{failure.partition}: {failure.message}"

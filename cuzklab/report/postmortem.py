@@ -38,14 +38,6 @@ class PostMortem:
         chosen = [run for run in self.case.runs if run.info.origin in origins]
         return tuple(sorted(chosen, key=lambda run: natural_order(label(run))))
 
-    def distinct(self, *origins: str) -> tuple[Run, ...]:
-        """The runs of some origins, the first of each that was repeated."""
-        found: dict[tuple[object, ...], Run] = {}
-        for run in self.runs(*origins):
-            conditions = repr(sorted(run.info.conditions.items(), key=str))
-            found.setdefault((run.info.origin, self.case.limit_bytes(run), conditions), run)
-        return tuple(found.values())
-
     def typical(self, *origins: str) -> tuple[Run, ...]:
         """Of runs of some origins that repeat each other, the one whose wall time is the (lower) median.
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cuzklab.analysis.phrases import listing, merged, percent, sizes_in_words
+from cuzklab.analysis.phrases import listing, merged, percent
+from cuzklab.units import sizes_in_words
 
 
 def test_listing():

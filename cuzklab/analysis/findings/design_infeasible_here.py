@@ -15,12 +15,11 @@ from cuzklab.analysis.phrases import (
     memory,
     run_kind,
     sentence_case,
-    sizes_in_words,
     worker,
 )
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric
+from cuzklab.units import Metric, sizes_in_words
 
 _OUTCOMES = ("device_oom", "deadlock", "fault")
 _WHAT = {
