@@ -97,9 +97,12 @@ def tiles(post: PostMortem) -> list[Tile]:
     rank = {name: place for place, name in enumerate(post.verdict.because)}
     sure = ("proved", "measured", "simulated")
 
-    def order(one: Finding) -> tuple[int, ...]:
+    def order(one: Finding) -> tuple[float, ...]:
         emulated = one.aspect == "performance" and any(f.conditions.get("backend") == "host" for f in one.figures)
-        return emulated, rank.get(one.id, len(rank)), sure.index(one.certainty)
+        # Of several reasons why, the one about the larger part of the time.
+        share = one.figures[0].value if one.figures and one.figures[0].kind == "share" else 0.0
+        part = -share if one.aspect == "mechanism" and one.id in rank else 0.0
+        return emulated, part, rank.get(one.id, len(rank)), sure.index(one.certainty)
 
     ordered = sorted(post.findings, key=order)
     chosen = []

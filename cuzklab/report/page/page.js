@@ -4,6 +4,7 @@
   "use strict";
   const plots = [...document.querySelectorAll(".plot")];
   const dark = matchMedia("(prefers-color-scheme: dark)");
+  const PRINTED_WIDTH = 670; // of A4 and of letter, less margins, in CSS pixels
   let printing = false;
 
   // Before the figures: phones start with the list of contents closed.
@@ -60,10 +61,11 @@
   addEventListener("afterprint", () => { printing = false; redraw(); });
 
   async function redraw() {
-    for (const plot of plots) {
+    // All are begun before the first is awaited: a printer does not wait.
+    await Promise.all(plots.map((plot) => {
       const { data, layout } = dressed(plot);
-      await Plotly.react(plot, data, layout, options);
-    }
+      return Plotly.react(plot, data, layout, options);
+    }));
     document.body.dataset.scheme = dark.matches ? "dark" : "light";
   }
 
@@ -83,6 +85,7 @@
     const layout = figure.layout;
     layout.font = { ...layout.font, color: muted, size: small ? 11 : layout.font?.size ?? 13 };
     layout.hoverlabel = { ...layout.hoverlabel, bgcolor: paper, bordercolor: muted, font: { ...layout.hoverlabel?.font, color: ink } };
+    if (printing) Object.assign(layout, { autosize: false, width: PRINTED_WIDTH });
     layout.legend = { ...layout.legend, orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" };
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: ink, orientation: "h" };
     for (const note of layout.annotations ?? []) {
