@@ -63,7 +63,7 @@ FIELD_PATHS = (
         "ifma",
         (*_ADX_OPTIONS, "-mgeneral-regs-only", "-DCUZKLAB_FIELD_IFMA"),
         1 | 2,
-        ("g1_ifma.cpp", "g2_ifma.cpp"),
+        ("g1_ifma.cpp", "g2_ifma.cpp", "ntt_ifma.cpp"),
         (*_ADX_OPTIONS, "-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512ifma", "-mprefer-vector-width=512"),
     ),
     FieldPath("adx", (*_ADX_OPTIONS, "-mgeneral-regs-only"), 1),
