@@ -264,9 +264,7 @@ _loading = threading.Lock()  # the first callers wait for one build instead of e
 def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | None) -> Native:
     compiler = find_compiler()
     field = choose_field_path(cpu_features(compiler))
-    path = _compile(
-        compiler, _SOURCES, field.options, f"host-{field.name}", field.vector_sources, field.vector_options
-    )
+    path = _compile(compiler, _SOURCES, field.options, f"host-{field.name}", field.vector_sources, field.vector_options)
     library = ctypes.CDLL(str(path))
     _declare(library)
     return Native(library, path, field.name, compiler.identity.splitlines()[0])
