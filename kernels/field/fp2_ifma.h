@@ -42,6 +42,5 @@ static __attribute__((noinline)) Fp2Lanes squared(const Fp2Lanes& a) {
   return {times(sum, difference), times((a.c0 + a.c0).normal(), a.c1)};
 }
 
-FN FpLanes squared(const FpLanes& a) { return times(a, a); }
 FN Fp2Lanes scaled(const Fp2Lanes& a, const FpLanes& k) { return {times(a.c0, k), times(a.c1, k)}; }
 FN FpLanes scaled(const FpLanes& a, const FpLanes& k) { return times(a, k); }

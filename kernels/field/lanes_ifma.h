@@ -280,8 +280,35 @@ FN Lanes<P, N> dot(const Lanes<P, N>& a, const Lanes<P, N>& b, const Lanes<P, N>
   return r;
 }
 
+// a² with every mixed product once: half of 2·N·(N − 1) instructions less. Normal factor, loose result.
+template <class P, int N>
+FN Lanes<P, N> square(const Lanes<P, N>& a) {
+  constexpr Limbs52<N> modulus = Lanes<P, N>::template multiple<1>;
+  Vector t[2 * N];
+  UNROLL for (int j = 0; j < 2 * N; j++) t[j] = _mm512_setzero_si512();
+  UNROLL for (int i = 0; i < N; i++) {
+    UNROLL for (int j = i + 1; j < N; j++) t[i + j] = _mm512_madd52lo_epu64(t[i + j], a.l[i], a.l[j]);
+    UNROLL for (int j = i + 1; j < N; j++) t[i + j + 1] = _mm512_madd52hi_epu64(t[i + j + 1], a.l[i], a.l[j]);
+  }
+  UNROLL for (int j = 1; j + 1 < 2 * N; j++) t[j] = _mm512_add_epi64(t[j], t[j]);
+  UNROLL for (int i = 0; i < N; i++) {
+    t[2 * i] = _mm512_madd52lo_epu64(t[2 * i], a.l[i], a.l[i]);
+    t[2 * i + 1] = _mm512_madd52hi_epu64(t[2 * i + 1], a.l[i], a.l[i]);
+  }
+  UNROLL for (int i = 0; i < N; i++) {
+    const Vector m = _mm512_madd52lo_epu64(_mm512_setzero_si512(), t[i], every(P::inverse64 & mask52));
+    UNROLL for (int j = 0; j < N; j++) t[i + j] = _mm512_madd52lo_epu64(t[i + j], m, every(modulus.l[j]));
+    t[i + 1] = _mm512_add_epi64(t[i + 1], _mm512_srli_epi64(t[i], 52));
+    UNROLL for (int j = 0; j < N; j++) t[i + j + 1] = _mm512_madd52hi_epu64(t[i + j + 1], m, every(modulus.l[j]));
+  }
+  Lanes<P, N> r;
+  UNROLL for (int j = 0; j < N; j++) r.l[j] = t[N + j];
+  return r;
+}
+
 typedef Lanes<FpParameters, 8> FpLanes;
 typedef Lanes<FrParameters, 5> FrLanes;
 
 // Products fill the registers: as functions of their own they keep callers small.
 static __attribute__((noinline)) FpLanes times(const FpLanes& a, const FpLanes& b) { return product(a, b); }
+static __attribute__((noinline)) FpLanes squared(const FpLanes& a) { return square(a); }

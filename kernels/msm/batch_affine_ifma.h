@@ -52,8 +52,8 @@ struct LaneAdder {
 
   // *sum = ± *left ± *right, both points of the caller.
   FN void push(const Affine<S>* p, bool p_negative, const Affine<S>* q, bool q_negative, Sum* to) {
-    fetch(p);
-    fetch(q);
+    fetch<2>(p);
+    fetch<2>(q);
     left[count] = p;
     right[count] = q;
     left_negative[count] = p_negative;
@@ -81,14 +81,18 @@ struct LaneAdder {
   }
 
  private:
+  // Points come from all over memory. When pushed they are called to L2, where a whole batch has room, and to L1 just
+  // before they are read.
+  template <int locality>
   static FN void fetch(const void* p) {
-    for (u32 line = 0; line < 2 * coordinate_bytes; line += 64) __builtin_prefetch((const char*)p + line);
-    __builtin_prefetch((const char*)p + 2 * coordinate_bytes - 1);
+    for (u32 line = 0; line < 2 * coordinate_bytes; line += 64)
+      __builtin_prefetch((const char*)p + line, 0, locality);
+    __builtin_prefetch((const char*)p + 2 * coordinate_bytes - 1, 0, locality);
   }
   FN void fetch_group(u32 g) {
     for (u32 i = 8 * g; i < 8 * g + 8; i++) {
-      fetch(left[i]);
-      fetch(right[i]);
+      fetch<3>(left[i]);
+      fetch<3>(right[i]);
     }
   }
 

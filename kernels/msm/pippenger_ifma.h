@@ -14,16 +14,19 @@ struct LaneWindowScratch {
   LanePoint<S>* bucket;  // buckets, then 2 · chunks sums of the reduction
   u32* end;              // of each bucket in `sorted`
   u32* sorted;           // indices of points, the sign in the top bit
+  i32* digits;
 
   static u64 bytes(u64 points, u64 buckets) {
-    return sizeof(LaneTree<S>) + (buckets + 2 * chunks) * sizeof(LanePoint<S>) + (buckets + 2 + points) * sizeof(u32) + 64;
+    return sizeof(LaneTree<S>) + (buckets + 2 * chunks) * sizeof(LanePoint<S>) +
+           (buckets + 2 + 2 * points) * sizeof(u32) + 64;
   }
-  LaneWindowScratch(void* memory, u64 buckets) {
+  LaneWindowScratch(void* memory, u64 points, u64 buckets) {
     u64 at = (u64(memory) + 63) & ~u64(63);
     tree = (LaneTree<S>*)at;
     bucket = (LanePoint<S>*)(at += sizeof(LaneTree<S>));
     end = (u32*)(at += (buckets + 2 * chunks) * sizeof(LanePoint<S>));
     sorted = end + buckets + 2;
+    digits = (i32*)(sorted + points);
   }
 };
 
@@ -65,12 +68,12 @@ template <class S>
 Xyzz<S> window_sum_in_lanes(const Affine<S>* points, const u64* scalars, u32 n, const Recoding& r, u32 window,
                             void* scratch) {
   const u32 buckets = buckets_of_window(r, window);
-  LaneWindowScratch<S> s(scratch, buckets);
+  LaneWindowScratch<S> s(scratch, n, buckets);
   // Keys: 0 for digit zero, then b + 1 for digits b + 1 and −(b + 1).
   for (u32 key = 0; key <= buckets + 1; key++) s.end[key] = 0;
   u32* start = s.end + 1;
   for (u32 i = 0; i < n; i++) {
-    const i32 d = digit(r, scalars + 4 * u64(i), window);
+    const i32 d = s.digits[i] = digit(r, scalars + 4 * u64(i), window);
     start[d < 0 ? -d : d]++;
   }
   u32 place = 0;
@@ -81,7 +84,7 @@ Xyzz<S> window_sum_in_lanes(const Affine<S>* points, const u64* scalars, u32 n, 
   }
   // As entries move to their places, start[key] moves on to the end of its key: the start of the next.
   for (u32 i = 0; i < n; i++) {
-    const i32 d = digit(r, scalars + 4 * u64(i), window);
+    const i32 d = s.digits[i];
     s.sorted[start[d < 0 ? -d : d]++] = i | u32(d < 0) << 31;
   }
   s.tree->begin();

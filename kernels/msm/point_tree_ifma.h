@@ -9,7 +9,7 @@
 template <class S>
 struct LaneTree {
   typedef LanePoint<S> Sum;
-  static constexpr u32 capacity = sizeof(S) == sizeof(Fp) ? 4096 : 2048;
+  static constexpr u32 capacity = sizeof(S) == sizeof(Fp) ? 8192 : 2048;
 
   struct Segment {
     Sum* bucket;

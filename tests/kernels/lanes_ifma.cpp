@@ -23,6 +23,7 @@ FN void through_words(const u64* a, u64* out) {
 
 #define ENTRIES(name, L) \
   void name##_product(const u64* a, const u64* b, u64* out) { write(out, product(read<L>(a), read<L>(b)).normal()); } \
+  void name##_square(const u64* a, u64* out) { write(out, square(read<L>(a)).normal()); } \
   void name##_dot(const u64* a, const u64* b, const u64* c, const u64* d, u64* out) { \
     write(out, dot(read<L>(a), read<L>(b), read<L>(c), read<L>(d)).normal()); \
   } \

@@ -83,6 +83,17 @@ def test_products_of_normal_factors(lanes, field):
         assert all(x <= modulus + x0 * y0 // r for x, x0, y0 in zip(got, a, b))
 
 
+@pytest.mark.parametrize("field", FIELDS)
+def test_squares(lanes, field):
+    modulus, limbs = FIELDS[field]
+    r = 1 << 52 * limbs
+    back = pow(r, -1, modulus)
+    for a in samples(modulus, 5, 1):
+        got = call(lanes, f"{field}_square", spread(a, limbs), limbs=limbs)
+        assert [x % modulus for x in got] == [x * x * back % modulus for x in a]
+        assert all(x <= modulus + y * y // r for x, y in zip(got, a))
+
+
 def test_sums_of_two_products(lanes):
     back = pow(1 << 416, -1, FP_MODULUS)
     for quads in zip(*(samples(FP_MODULUS, 5, seed) for seed in (1, 2, 3, 4))):
