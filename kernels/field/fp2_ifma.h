@@ -26,7 +26,8 @@ struct Fp2Lanes {
   FN __mmask8 perhaps_zeros() const { return c0.perhaps_zeros() & c1.perhaps_zeros(); }
 };
 
-static __attribute__((noinline)) FpLanes dot_of(const FpLanes& a, const FpLanes& b, const FpLanes& c, const FpLanes& d) {
+static __attribute__((noinline)) FpLanes dot_of(const FpLanes& a, const FpLanes& b, const FpLanes& c,
+                                                const FpLanes& d) {
   return dot(a, b, c, d);
 }
 

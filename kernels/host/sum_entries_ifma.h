@@ -16,7 +16,8 @@ u64 ENTRY(msm_scratch_bytes)(u64 n, u32 bits) {
   return LaneWindowScratch<Coordinate>::bytes(n, middle > last ? middle : last);
 }
 
-void ENTRY(msm_window)(const Point* points, const u64* scalars, u32 n, u32 bits, u32 window, void* scratch, Point* out) {
+void ENTRY(msm_window)(const Point* points, const u64* scalars, u32 n, u32 bits, u32 window, void* scratch,
+                       Point* out) {
   *out = to_affine(window_sum_in_lanes(points, scalars, n, recoding(bits), window, scratch));
 }
 

@@ -1,9 +1,9 @@
 // Affine additions in batches that share one inversion, eight at a time: the method of batch_affine.h in 52-bit limbs.
 //
-// Scales. Let D be a denominator as stored, I what the batch yields for it: D · I = 2^c. With x at 2^384, y and hence a
-// numerator at 2^n, the slope is at 2^(n + c − 384 − 416); x3 = slope² − … asks for a slope at 2^400, and then y3 is at
-// 2^368. Sums have n = 368, hence c = 832; points of callers have n = 384, c = 816, and only the y that is subtracted at
-// the end is converted. The one inversion of a batch takes up c.
+// Scales. Let D be a denominator as stored, I what the batch yields for it: D · I = 2^c. With x at 2^384, y and hence
+// a numerator at 2^n, the slope is at 2^(n + c − 384 − 416); x3 = slope² − … asks for a slope at 2^400, and then y3 is
+// at 2^368. Sums have n = 368, hence c = 832; points of callers have n = 384, c = 816, and only the y that is
+// subtracted at the end is converted. The one inversion of a batch takes up c.
 //
 // Exceptional pairs keep their lane: a cheap test of low limbs finds all of them (and one regular pair in 2^50), then
 // masks say what is what. A doubling gets its own denominator and numerator; the others have the denominator 1 and
@@ -160,7 +160,8 @@ struct LaneAdder {
     denominator[g] = F::blend(d, (p_y + p_y).normal(), doubled);
   }
 
-  // chain[c] · (product of the groups g = c mod 2) = 2^(c + 416 − 832 + …) in each lane, from one inversion.
+  // In each lane, chain[i] is the inverse of the product of the groups g = i mod 2, at the scale that makes every
+  // denominator times its own inverse 2^c; from one inversion for all lanes.
   template <bool from_caller>
   FN void invert_chains(F* chain, u32 used) {
     const F last = product[used - 1], other = used > 1 ? product[used - 2] : F::unit();

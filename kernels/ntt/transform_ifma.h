@@ -1,8 +1,8 @@
 // Eight transforms over Fr side by side, one a lane, of a size that fits the cache.
 //
 // Nothing is reduced between levels. With R = 2^260, 35 times the modulus, a product of any normal factor and a twiddle
-// is below twice the modulus; a level adds at most that much to its values, so that they stay below 32 times the modulus
-// for 16 levels, and all levels of a transform of 2^32 elements are in two passes of at most 16.
+// is below twice the modulus; a level adds at most that much to its values. So they stay below 32 times the modulus for
+// 16 levels, and a transform of 2^32 elements has two steps of 16.
 #pragma once
 
 #include "../field/lanes_ifma.h"

@@ -1,4 +1,5 @@
-// The operations of eight lanes, one entry each, for test_lanes_ifma.py: arrays are [limb][lane], masks have bit i for lane i.
+// The operations of eight lanes, one entry each, for test_lanes_ifma.py: arrays are [limb][lane], bit i of a mask is
+// lane i.
 #include "field/fp2_ifma.h"
 #include "ntt/transform_ifma.h"
 
@@ -45,7 +46,8 @@ void fr_eight(const Fr* a, u64* out, Fr* back) {
   store_eight(back, x);
 }
 void fp2_times(const u64* a, const u64* b, u64* out) {
-  const Fp2Lanes r = times(Fp2Lanes{read<FpLanes>(a), read<FpLanes>(a + 64)}, Fp2Lanes{read<FpLanes>(b), read<FpLanes>(b + 64)});
+  const Fp2Lanes x{read<FpLanes>(a), read<FpLanes>(a + 64)}, y{read<FpLanes>(b), read<FpLanes>(b + 64)};
+  const Fp2Lanes r = times(x, y);
   write(out, r.c0.normal());
   write(out + 64, r.c1.normal());
 }
