@@ -8,6 +8,7 @@ from cuzklab.check.findings import CheckResult
 from cuzklab.check.search import Progress
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
+from cuzklab.policies.engine import at_exit, leave, split_call
 from cuzklab.policies.model import Gpu, Partition, Program, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
@@ -17,13 +18,20 @@ MARGIN_BYTES = 512 << 20
 def worker_programs(
     policy: Policy, *, workers: int, partitions: int, gpus: Sequence[Gpu], sizes: Sizes
 ) -> dict[str, tuple[Program, ...]]:
-    """The actors of a check: each worker of each device proves its own partitions, one after another."""
+    """The actors of a check: each worker of each device proves its own partitions, one after another.
+
+    What a policy adds to the engine around it (see `cuzklab.policies`) is there too, but for synthesis and queues.
+    """
     programs = {}
     for gpu in gpus:
         for number in range(workers):
             name = f"gpu{gpu.index}.w{number}" if len(gpus) > 1 else f"w{number}"
             proof = gpu.index * workers + number
             programs[name] = tuple(_program(policy, Partition(proof, index, sizes), gpu) for index in range(partitions))
+            if policy.has("at_exit"):
+                programs[name] += (leave(gpu),)
+        if policy.has("at_exit"):
+            programs[f"gpu{gpu.index}.exit"] = (at_exit(policy, gpu, workers),)
     return programs
 
 
@@ -31,7 +39,7 @@ def _program(policy: Policy, partition: Partition, gpu: Gpu) -> Program:
     program = policy.prove_partition(partition, gpu)
     if not isinstance(program, Program):
         raise BadInput(f"policy {policy.name}: prove_partition must be a generator function decorated with @program")
-    return program
+    return split_call(policy, partition, gpu) if policy.has("finish_partition") else program
 
 
 def check(

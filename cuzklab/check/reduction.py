@@ -23,7 +23,7 @@ actor; what it touches is then noted whether or not it can take place.
 from collections.abc import Iterable
 
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, Move, State
+from cuzklab.check.model import Model, Move, State, WidthExceeded
 from cuzklab.check.symmetry import Symmetry
 
 
@@ -67,6 +67,8 @@ class PartialOrder:
             for renaming in renamings:  # what one member does, all do under their own names
                 image = frozenset(renaming.slot(lock) for lock in held)
                 broken |= self._learn(renaming.slot(key), renaming.slot(slot), image)
+        if len(model.names) > len(state):
+            raise WidthExceeded
         if broken:
             raise AssumptionBroken
 

@@ -15,7 +15,7 @@ from itertools import permutations
 from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape
-from cuzklab.check.model import Model, State
+from cuzklab.check.model import Model, State, WidthExceeded
 from cuzklab.policies.effects import PolicyFault, in_order
 from cuzklab.policies.model import Partition, Program
 
@@ -42,7 +42,10 @@ class Renaming:
         renamed = [0] * len(state)
         for slot, value in enumerate(state):
             if value:
-                renamed[self.slot(slot)] = self._value(slot, value)
+                place = self.slot(slot)
+                if place >= len(renamed):
+                    raise WidthExceeded
+                renamed[place] = self._value(slot, value)
         return tuple(renamed)
 
     def slot(self, slot: int) -> int:
@@ -134,6 +137,8 @@ class Symmetry:
         """The representative of a state and the renaming that leads to it; None where it is the state itself."""
         if self._known_actors != len(self._model.actor_slots):
             self._find_families()
+        if len(self._model.names) > len(state):
+            raise WidthExceeded
         orders = []
         for members, families in zip(self.groups, self._families, strict=True):
             standing = [tuple([self._class(state[slot]) for slot in family]) for family in families]

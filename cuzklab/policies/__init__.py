@@ -3,6 +3,23 @@
 `model` names what is shared, `effects` says what each step means, `engine` is the machinery around a design. Every
 other module that has a function `prove_partition(p, gpu)` is a design; its docstring states the intent. `load` finds
 one by name, or in a file of the user's.
+
+What a policy module defines, each a generator function decorated with `@program` unless it says otherwise:
+
+``prove_partition(p, gpu, **options)``
+    What a GPU worker does for one partition. Its parameters after the first two are the policy's options.
+``finish_partition(p, task)``, optional
+    Makes the call a split one: `prove_partition` returns the `Task` that is still under way when the kernels have
+    ended, the worker takes its next partition, and a finaliser of the engine runs this. A fault of the task is then
+    raised here.
+``synthesise(p)``, optional
+    What a synthesis worker does for one partition, if not just the stage.
+``at_exit(gpu)``, optional
+    Run once for each device when its workers have ended: gives back what outlives partitions.
+``queue_capacity(lookahead, synthesis_workers)``, optional, a plain function
+    Synthesised partitions that may wait for a GPU worker, if not just `lookahead`.
+
+The optional ones may have any of the policy's options as further parameters. Whoever runs a policy asks `engine`.
 """
 
 import importlib
@@ -31,11 +48,22 @@ class Policy:
     name: str
     intent: str
     module: ModuleType = field(repr=False, compare=False)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def prove_partition(self, partition: Partition, gpu: Gpu) -> Program:
         """The program that proves one partition on one device."""
         return self.module.prove_partition(partition, gpu, **self.options)
+
+    def has(self, hook: str) -> bool:
+        """Whether the module defines an optional function."""
+        return hasattr(self.module, hook)
+
+    def call(self, hook: str, *arguments: Any) -> Any:
+        """Call an optional function of the module with those of the policy's options that it takes."""
+        function = getattr(self.module, hook)
+        taken = inspect.signature(function).parameters
+        options = {**options_of(self.module), **self.options}
+        return function(*arguments, **{name: value for name, value in options.items() if name in taken})
 
     @property
     def title(self) -> str:
@@ -62,7 +90,7 @@ def load(name: str | Path, **options: Any) -> Policy:
     ----------
     name : str or Path
     **options
-        Options of the policy, converted to the type of their default.
+        Options of the policy, converted to the type of their default; a switch may be given as a word.
 
     Raises
     ------
@@ -80,8 +108,19 @@ def load(name: str | Path, **options: Any) -> Policy:
     for key, value in options.items():
         if key not in known:
             raise UnknownPolicy(f"policy {text} has no option {key!r}; it has: {', '.join(known) or 'none'}")
-        bound[key] = type(known[key])(value)
+        bound[key] = _converted(text, key, value, type(known[key]))
     return Policy(Path(text).stem, inspect.cleandoc(module.__doc__ or ""), module, bound)
+
+
+_SWITCH = {word: value for value, words in ((True, "1 true yes on"), (False, "0 false no off")) for word in words.split()}
+
+
+def _converted(policy: str, key: str, value: Any, kind: type) -> Any:
+    try:
+        return _SWITCH[str(value).lower()] if kind is bool else kind(value)
+    except (KeyError, ValueError, TypeError):
+        wanted = "true or false" if kind is bool else f"a value of type {kind.__name__}"
+        raise UnknownPolicy(f"policy {policy}: option {key} must be {wanted}, not {value!r}") from None
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -33,6 +33,7 @@ from cuzklab.policies.model import (
     Program,
     Queue,
     Semaphore,
+    Slot,
     Stream,
     Task,
 )
@@ -400,9 +401,14 @@ class Unreserve(Effect):
 
 @dataclass(frozen=True)
 class Pin(Effect):
-    """Page-lock host memory, so that copies from it run at full rate and asynchronously."""
+    """Page-lock host memory, so that copies from it run at full rate and asynchronously.
+
+    `pooled`: the buffer lies in memory that the engine keeps pinned, as where synthesis writes directly into pinned
+    buffers. Then it takes no time.
+    """
 
     buffer: HostBuffer
+    pooled: bool = False
     lasts: ClassVar[bool] = True
     local: ClassVar[bool] = True
 
@@ -410,10 +416,10 @@ class Pin(Effect):
         world.write(("pinned", self.buffer), True)
 
     def undo(self, result):
-        return Unpin(self.buffer)
+        return Unpin(self.buffer, self.pooled)
 
     def perform(self, live):
-        live.pin(self.buffer)
+        live.pin(self.buffer, self.pooled)
 
     @property
     def on(self):
@@ -422,9 +428,10 @@ class Pin(Effect):
 
 @dataclass(frozen=True)
 class Unpin(Effect):
-    """Undo `Pin`."""
+    """Undo `Pin`. `pooled` memory goes back to those who synthesise, and stays pinned."""
 
     buffer: HostBuffer
+    pooled: bool = False
     lasts: ClassVar[bool] = True
     local: ClassVar[bool] = True
 
@@ -436,7 +443,31 @@ class Unpin(Effect):
         return ("pin", self.buffer)
 
     def perform(self, live):
-        live.unpin(self.buffer)
+        live.unpin(self.buffer, self.pooled)
+
+    @property
+    def on(self):
+        return self.buffer.name
+
+
+@dataclass(frozen=True)
+class FreeHost(Effect):
+    """Give the host memory of a partition's buffer back before the partition is done. Fails if it was freed already.
+
+    What is not freed so is freed when the partition has its outcome. An upload from freed memory fails.
+    """
+
+    buffer: HostBuffer
+    partition: Partition
+    local: ClassVar[bool] = True
+
+    def start(self, world, actor):
+        if world.read(("freed", self.buffer)):
+            raise DoubleFree(f"{self.buffer.name} was freed before")
+        world.write(("freed", self.buffer), True)
+
+    def perform(self, live):
+        live.free_host(self)
 
     @property
     def on(self):
@@ -482,6 +513,8 @@ class Upload(Effect):
         return bool(world.read(("pinned", self.source)))
 
     def start(self, world, actor):
+        if world.read(("freed", self.source)):
+            raise UseAfterFree(f"upload uses {self.source.name}, which was freed")
         _begin_on(world, self.stream, self.targets, f"upload of {self.source.name}")
 
     def finish(self, world, actor):
@@ -736,6 +769,9 @@ class SetFlag(Effect):
     def start(self, world, actor):
         world.write(self.flag, True)
 
+    def undo(self, result):
+        return ClearFlag(self.flag)
+
     def perform(self, live):
         live.set_flag(self.flag, True)
 
@@ -752,6 +788,10 @@ class ClearFlag(Effect):
 
     def start(self, world, actor):
         world.write(self.flag, None)
+
+    @property
+    def settles(self):
+        return ("flag", self.flag)
 
     def perform(self, live):
         live.set_flag(self.flag, False)
@@ -776,6 +816,55 @@ class ReadFlag(Effect):
     @property
     def on(self):
         return self.flag.name
+
+
+@dataclass(frozen=True)
+class WaitClear(Effect):
+    """Block while a flag is set: what a loop that polls it comes to."""
+
+    flag: Flag
+    wait_kind: ClassVar[str] = "barrier"
+
+    def ready(self, world, actor):
+        return not world.read(self.flag)
+
+    def perform(self, live):
+        live.wait_clear(self.flag)
+
+    @property
+    def on(self):
+        return self.flag.name
+
+
+@dataclass(frozen=True)
+class Exchange(Effect):
+    """Put a value into a slot and get what was there, None at first, in one indivisible step.
+
+    A buffer that is put into a slot belongs to whoever takes it out: it outlives the partition that allocated it. If a
+    partition fails that has taken one out, the buffer goes back.
+    """
+
+    slot: Slot
+    value: Any = None
+
+    def start(self, world, actor):
+        before = world.read(self.slot)
+        world.write(self.slot, self.value)
+        return before
+
+    def undo(self, result):
+        return Exchange(self.slot, result) if isinstance(result, Buffer) else None
+
+    @property
+    def settles(self):
+        return ("buffer", self.value) if isinstance(self.value, Buffer) else None
+
+    def perform(self, live):
+        return live.exchange(self.slot, self.value)
+
+    @property
+    def on(self):
+        return self.slot.name
 
 
 @dataclass(frozen=True)
@@ -827,17 +916,19 @@ class Get(Effect):
 class Fork(Effect):
     """Start a program beside this one, in a thread of its own; the result is a `Task`.
 
-    The interpreter starts an actor named ``parent/name``; `name` defaults to the program's. While an earlier one of
-    that name still runs, the new one is ``parent/name#2`` and so on.
+    The interpreter starts an actor named ``parent/name``; `name` defaults to the program's. Until an earlier one of
+    that name has been joined, the new one is ``parent/name#2`` and so on. A fault that ends a forked program is raised
+    in the one that forked it; the new program takes that over for the tasks that it `adopts`.
     """
 
     program: Program
     name: str = ""
+    adopts: tuple[Task, ...] = ()
 
     def start(self, world, actor):
         name = child = f"{actor}/{self.name or self.program.name}"
         number = 1
-        while world.read(("task", child)) == "running":
+        while world.read(("task", child)) not in (None, "joined"):
             number += 1
             child = f"{name}#{number}"
         world.write(("task", child), "running")
