@@ -148,7 +148,6 @@ class Model:
         self.is_actor: set[int] = set()
         self.lock_slots: list[int] = []
         self.parents: dict[int, int] = {}  # of a forked actor's slot: the slot of the actor that forked it
-        self.contended_tasks: set[int] = set()  # slots of tasks whose name was forked again before they were joined
         self.successors: dict[int, set[int]] = {}  # of a node, whatever the state: nodes of the same actor
         self.forks: dict[int, set[tuple[int, int]]] = {}  # of a node: (slot, first node) of the actors it starts
         self.caught: dict[tuple[str, str], None] = {}  # effects (with their lines) whose failure a program dealt with
@@ -281,7 +280,6 @@ class Model:
     def _start_child(self, view: StateView, node: Node, effect: Fork, updates: dict[int, int]) -> None:
         (task,) = map(self.names.__getitem__, view.written)
         child = task[1]
-        self.contended_tasks.update(read for read in view.reads if view.before(read) not in (None, "joined"))
         root = self.unfolding.root(child, (effect.program,), origin=fork_origin(node, effect))
         slot = self.actor_slot(child)
         self.parents[slot] = self._slots["actor", node.actor]

@@ -8,7 +8,7 @@ from cuzklab.check.findings import CheckResult
 from cuzklab.check.search import Progress
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
-from cuzklab.policies.engine import at_exit, leave, split_call
+from cuzklab.policies.engine import split_call
 from cuzklab.policies.model import Gpu, Partition, Program, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
@@ -20,7 +20,7 @@ def worker_programs(
 ) -> dict[str, tuple[Program, ...]]:
     """The actors of a check: each worker of each device proves its own partitions, one after another.
 
-    What a policy adds to the engine around it (see `cuzklab.policies`) is there too, but for synthesis and queues.
+    The finalisers of a split call are there too; synthesis and queues are not.
     """
     programs = {}
     for gpu in gpus:
@@ -28,10 +28,6 @@ def worker_programs(
             name = f"gpu{gpu.index}.w{number}" if len(gpus) > 1 else f"w{number}"
             proof = gpu.index * workers + number
             programs[name] = tuple(_program(policy, Partition(proof, index, sizes), gpu) for index in range(partitions))
-            if policy.has("at_exit"):
-                programs[name] += (leave(gpu),)
-        if policy.has("at_exit"):
-            programs[f"gpu{gpu.index}.exit"] = (at_exit(policy, gpu, workers),)
     return programs
 
 

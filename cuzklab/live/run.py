@@ -43,7 +43,7 @@ class Ended:
     fault : Exception or None
         What nobody caught.
     leaks : tuple of str
-        Device memory, locks, reservations and pinned memory that nobody gave back.
+        Device memory, locks, reservations and pinned memory that nobody gave back, but for buffers kept in slots.
     """
 
     outcome: str
@@ -254,11 +254,12 @@ class Run:
             self.instruments.add(row)
 
     def _leaks(self) -> tuple[str, ...]:
-        found = []
+        found, kept = [], [*self._slots.values()]
         for memory in self._memories.values():
             found += [
                 f"{buffer.name} ({buffer.size_bytes} B of gpu{buffer.gpu.index}, {buffer.owner})"
                 for buffer in memory.live
+                if buffer not in kept
             ]
         for actor in self._actors:
             found += [f"lock {lock.name} ({actor.name})" for lock in actor.locks]

@@ -14,8 +14,6 @@ What a policy module defines, each a generator function decorated with `@program
     raised here.
 ``synthesise(p)``, optional
     What a synthesis worker does for one partition, if not just the stage.
-``at_exit(gpu)``, optional
-    Run once for each device when its workers have ended: gives back what outlives partitions.
 ``queue_capacity(lookahead, synthesis_workers)``, optional, a plain function
     Synthesised partitions that may wait for a GPU worker, if not just `lookahead`.
 
@@ -112,7 +110,9 @@ def load(name: str | Path, **options: Any) -> Policy:
     return Policy(Path(text).stem, inspect.cleandoc(module.__doc__ or ""), module, bound)
 
 
-_SWITCH = {word: value for value, words in ((True, "1 true yes on"), (False, "0 false no off")) for word in words.split()}
+_SWITCH = {
+    word: value for value, words in ((True, "1 true yes on"), (False, "0 false no off")) for word in words.split()
+}
 
 
 def _converted(policy: str, key: str, value: Any, kind: type) -> Any:

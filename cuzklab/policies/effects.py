@@ -840,8 +840,8 @@ class WaitClear(Effect):
 class Exchange(Effect):
     """Put a value into a slot and get what was there, None at first, in one indivisible step.
 
-    A buffer that is put into a slot belongs to whoever takes it out: it outlives the partition that allocated it. If a
-    partition fails that has taken one out, the buffer goes back.
+    A buffer that is put into a slot belongs to whoever takes it out: it outlives the partition that allocated it, and
+    one that lies in a slot at the end is kept, not leaked. If a partition fails that has taken one out, it goes back.
     """
 
     slot: Slot

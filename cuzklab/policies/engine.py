@@ -2,7 +2,7 @@
 
 `engine_programs` gives the actors of a whole proving engine; every interpreter that has a notion of progress runs
 these. `guarded` makes a failed partition give back what it held and fail nothing but its own proof. What a policy may
-add to the engine (a finaliser, a synthesis of its own, an end) it says in functions of its module, which are picked up
+add to the engine (a finaliser, a synthesis of its own) it says in functions of its module, which are picked up
 here: see `cuzklab.policies`.
 """
 
@@ -150,8 +150,6 @@ def gpu_worker(config: EngineConfig, policy: Any, gpu: Gpu) -> Generator[Effect,
             yield Put(_RESULTS, outcome)
     for task in finaliser:
         yield Join(task)
-    if policy.has("at_exit"):
-        yield from leave(gpu)
 
 
 @program
@@ -188,24 +186,6 @@ def finalise(
         yield Put(results, (yield from guarded(rest, partition)))
     for task in before:
         yield Join(task)
-
-
-def _left(gpu: Gpu) -> Semaphore:
-    return Semaphore(f"gpu{gpu.index}.left")
-
-
-@program
-def leave(gpu: Gpu) -> Generator[Effect, Any, None]:
-    """A worker of the device has ended."""
-    yield Notify(_left(gpu))
-
-
-@program
-def at_exit(policy: Any, gpu: Gpu, workers: int) -> Generator[Effect, Any, None]:
-    """When all workers of a device have ended, the policy gives back what outlives partitions."""
-    for _ in range(workers):
-        yield Wait(_left(gpu))
-    yield from policy.call("at_exit", gpu)
 
 
 @program
@@ -248,7 +228,5 @@ def engine_programs(policy: Any, config: EngineConfig, sizes: Sizes) -> dict[str
     for gpu in config.gpus:
         for number in range(config.gpu_workers):
             programs[f"gpu{gpu.index}.w{number}"] = gpu_worker(config, policy, gpu)
-        if policy.has("at_exit"):
-            programs[f"gpu{gpu.index}.exit"] = at_exit(policy, gpu, config.gpu_workers)
     programs["collector"] = collector(config, policy)
     return programs

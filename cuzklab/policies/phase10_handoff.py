@@ -4,7 +4,7 @@ So no call that waits for the whole device is made inside `compute`. A worker le
 device, where the next to enter `mem` finds and frees them. With ``leave="at_start"`` they are left there as soon as
 they are allocated, on the belief that a successor starts when its predecessor has ended; nothing ensures that. With
 ``leave="after_kernels"`` they are left when their owner needs them no more; then a successor that starts earlier finds
-nothing to free.
+nothing to free. The last worker's buffers stay for ever.
 """
 
 from cuzklab.policies.common import prep, sums
@@ -68,9 +68,3 @@ def replace(gpu: Gpu, *buffers):
         left = yield Exchange(gpu.slot(name), buffer)
         if left is not None:
             yield Free(left, device_wide=True)
-
-
-@program
-def at_exit(gpu: Gpu):
-    """The last worker has no successor."""
-    yield from replace(gpu)

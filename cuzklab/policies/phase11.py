@@ -31,9 +31,7 @@ THROTTLE, DEALLOC = Flag("throttle"), Lock("dealloc")
 
 
 @program
-def prove_partition(
-    p: Partition, gpu: Gpu, serial_dealloc: bool = True, g2_threads: int = 32, throttle: bool = True
-):
+def prove_partition(p: Partition, gpu: Gpu, serial_dealloc: bool = True, g2_threads: int = 32, throttle: bool = True):
     prep_thread = yield Fork(throttling_prep(p, g2_threads) if throttle else prep(p, g2_threads), "prep")
     yield from kernels(p, gpu)
     dealloc_thread = yield Fork(dealloc(p, serial_dealloc))

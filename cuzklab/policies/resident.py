@@ -25,7 +25,7 @@ from cuzklab.policies.effects import (
 from cuzklab.policies.model import Gpu, Partition, program
 from cuzklab.policies.phase12 import finish_partition, queue_capacity
 
-__all__ = ["at_exit", "finish_partition", "prove_partition", "queue_capacity"]
+__all__ = ["finish_partition", "prove_partition", "queue_capacity"]
 
 
 @program
@@ -52,10 +52,3 @@ def prove_partition(p: Partition, gpu: Gpu, g2_threads: int = 32):
     yield Unpin(p.abc, pooled=True)
     yield FreeHost(p.abc, p)
     return prep_thread
-
-
-@program
-def at_exit(gpu: Gpu):
-    d_a = yield Exchange(gpu.slot("d_a"))
-    if d_a is not None:
-        yield Free(d_a)

@@ -89,7 +89,7 @@ def test_policies_are_found_by_name_with_their_intent_and_options():
     assert {"phase8", "phase9", "phase10_nested", "phase10_ordered"} <= set(policies.names())
     for name in policies.names():
         policy = policies.load(name)
-        assert policy.title.startswith("Phase")
+        assert policy.title.startswith(("Phase", "Resident"))
     assert policies.load("phase10_nested", on_full="wait").options == {"on_full": "wait"}
 
 
