@@ -1,7 +1,7 @@
 """Designs as programs, and the language that they speak.
 
-`model` names what is shared, `effects` says what each step means, `engine` is the machinery around a design. Every
-other module that has a function `prove_partition(p, gpu)` is a design; its docstring states the intent. `load` finds
+`model` names what is shared, `effects` says what each step means by a rule of the form in `effect`, `engine` is the
+machinery around a design. Every other module that has a function `prove_partition(p, gpu)` is a design; its docstring states the intent. `load` finds
 one by name, or in a file of the user's.
 
 What a policy module defines, each a generator function decorated with `@program` unless it says otherwise:
@@ -32,7 +32,7 @@ from typing import Any
 
 from cuzklab.policies.model import Gpu, Partition, Program
 
-_MACHINERY = {"model", "effects", "engine", "common"}
+_MACHINERY = {"model", "effect", "effects", "engine", "common"}
 
 
 class UnknownPolicy(ValueError):
@@ -110,9 +110,7 @@ def load(name: str | Path, **options: Any) -> Policy:
     return Policy(Path(text).stem, inspect.cleandoc(module.__doc__ or ""), module, bound)
 
 
-_SWITCH = {
-    word: value for value, words in ((True, "1 true yes on"), (False, "0 false no off")) for word in words.split()
-}
+_SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 def _converted(policy: str, key: str, value: Any, kind: type) -> Any:

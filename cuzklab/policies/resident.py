@@ -1,8 +1,9 @@
 """Resident memory: the split call of phase 12 with everything kept that used to be given back.
 
-d_a stays on the device from one partition to the next. d_bc comes from the pool and goes back to it, and the pool keeps
-what is freed: no trim, no free that waits for the device, no device-wide sync before a call. Synthesis writes a, b and c
-directly into pinned buffers, so nothing is pinned for a call. All this under one lock, as in phase 9.
+d_a stays on the device from one partition to the next. d_bc comes from the pool and goes back to it, and the pool
+keeps what is freed: no trim, no free that waits for the device, no device-wide sync before a call. Synthesis writes a,
+b and c directly into pinned buffers, so nothing is pinned for a call. All this under one lock, as in phase 9. The
+price: what the pool keeps is of no use for the scratch memory of kernels.
 """
 
 from cuzklab.policies.common import prep, sums

@@ -1,9 +1,10 @@
 """Host memory of a proving engine: what is always there, and what each synthesised partition adds.
 
 In use = key + compiled constraints + Σ over partitions (a, b, c, aux), the partition's part from the start of its
-synthesis, which allocates it, to the end of its GPU call; a policy may free a, b, c earlier. For the 32 GiB PoRep that is 69.8 GiB + 15.5 GiB for each
-partition that is being synthesised, waits for a worker, or is being proved; published peaks follow 69 + 20·pw GiB. Not
-counted: the split vectors and tails of a call, what a lazy deallocation holds on to, and the operating system.
+synthesis, which allocates it, to the end of its GPU call; a policy may free a, b, c earlier. For the 32 GiB PoRep that
+is 69.8 GiB + 15.5 GiB for each partition that is being synthesised, waits for a worker, or is being proved; published
+peaks follow 69 + 20·pw GiB. Not counted: the split vectors and tails of a call, what a lazy deallocation holds on to,
+and the operating system.
 """
 
 from cuzklab.policies.effects import Compute, Effect
