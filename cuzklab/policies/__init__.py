@@ -1,8 +1,8 @@
 """Designs as programs, and the language that they speak.
 
 `model` names what is shared, `effects` says what each step means by a rule of the form in `effect`, `engine` is the
-machinery around a design. Every other module that has a function `prove_partition(p, gpu)` is a design; its docstring states the intent. `load` finds
-one by name, or in a file of the user's.
+machinery around a design. Every other module that has a function `prove_partition(p, gpu)` is a design; its docstring
+states the intent. `load` finds one by name, or in a file of the user's.
 
 What a policy module defines, each a generator function decorated with `@program` unless it says otherwise:
 
@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from cuzklab.policies.model import Gpu, Partition, Program
 
@@ -88,7 +88,8 @@ def load(name: str | Path, **options: Any) -> Policy:
     ----------
     name : str or Path
     **options
-        Options of the policy, converted to the type of their default; a switch may be given as a word.
+        Options of the policy, converted to the type of their default. A switch may be given as a word; an option that
+        is annotated as a `Literal` has one of its values.
 
     Raises
     ------
@@ -101,24 +102,28 @@ def load(name: str | Path, **options: Any) -> Policy:
         module = importlib.import_module(f"{__name__}.{text}")
     else:
         raise UnknownPolicy(f"no policy {text!r}; there are: {', '.join(names())}, or give the path of a .py file")
-    known = options_of(module)
-    bound = {}
+    known, bound = options_of(module), {}
+    parameters = inspect.signature(module.prove_partition).parameters
     for key, value in options.items():
         if key not in known:
             raise UnknownPolicy(f"policy {text} has no option {key!r}; it has: {', '.join(known) or 'none'}")
-        bound[key] = _converted(text, key, value, type(known[key]))
+        bound[key] = _converted(f"policy {text}: option {key}", value, parameters[key])
     return Policy(Path(text).stem, inspect.cleandoc(module.__doc__ or ""), module, bound)
 
 
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def _converted(policy: str, key: str, value: Any, kind: type) -> Any:
+def _converted(what: str, value: Any, parameter: inspect.Parameter) -> Any:
+    kind, choices = type(parameter.default), get_args(parameter.annotation)
     try:
-        return _SWITCH[str(value).lower()] if kind is bool else kind(value)
+        converted = _SWITCH[str(value).lower()] if kind is bool else kind(value)
+        if choices and converted not in choices:
+            raise ValueError
     except (KeyError, ValueError, TypeError):
-        wanted = "true or false" if kind is bool else f"a value of type {kind.__name__}"
-        raise UnknownPolicy(f"policy {policy}: option {key} must be {wanted}, not {value!r}") from None
+        wanted = " or ".join(map(str, choices)) or ("true or false" if kind is bool else f"of type {kind.__name__}")
+        raise UnknownPolicy(f"{what} must be {wanted}, not {value!r}") from None
+    return converted
 
 
 def _load_file(path: Path) -> ModuleType:

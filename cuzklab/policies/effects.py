@@ -6,7 +6,7 @@ read side by side, so they are in one module.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from cuzklab.policies.effect import (
     DoubleFree,
@@ -94,6 +94,10 @@ class Release(Effect):
 # --- device memory ---------------------------------------------------------------------------------------------------
 
 
+OnFull = Literal["fail", "wait"]
+"""What an allocation does that does not fit."""
+
+
 def live_buffers(world: World, gpu: Gpu) -> tuple[Buffer, ...]:
     """Allocations of a device, by owner and in the order of each owner's allocations."""
     return world.read(("live", gpu)) or ()
@@ -155,7 +159,7 @@ class Alloc(Effect):
     name: str
     size_bytes: int
     partition: Partition | None = None
-    on_full: str = "fail"
+    on_full: OnFull = "fail"
     pooled: bool = False
     device_wide: bool = False
     lasts: ClassVar[bool] = True

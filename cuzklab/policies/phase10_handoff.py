@@ -7,6 +7,8 @@ they are allocated, on the belief that a successor starts when its predecessor h
 nothing to free. The last worker's buffers stay for ever.
 """
 
+from typing import Literal
+
 from cuzklab.policies.common import prep, sums
 from cuzklab.policies.effects import (
     Acquire,
@@ -17,6 +19,7 @@ from cuzklab.policies.effects import (
     Free,
     Join,
     Launch,
+    OnFull,
     Pin,
     RecordEvent,
     Release,
@@ -30,7 +33,9 @@ from cuzklab.policies.model import Gpu, Partition, program
 
 
 @program
-def prove_partition(p: Partition, gpu: Gpu, leave: str = "at_start", on_full: str = "fail"):
+def prove_partition(
+    p: Partition, gpu: Gpu, leave: Literal["at_start", "after_kernels"] = "at_start", on_full: OnFull = "fail"
+):
     mem, compute = gpu.mutex("mem"), gpu.mutex("compute")
     upload = p.stream(gpu, "upload")
     prep_thread = yield Fork(prep(p))

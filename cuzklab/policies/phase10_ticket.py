@@ -15,6 +15,7 @@ from cuzklab.policies.effects import (
     Join,
     Launch,
     Notify,
+    OnFull,
     Pin,
     PolicyFault,
     QueryFree,
@@ -28,7 +29,7 @@ from cuzklab.policies.phase10_ordered import stage
 
 
 @program
-def prove_partition(p: Partition, gpu: Gpu, on_full: str = "fail"):
+def prove_partition(p: Partition, gpu: Gpu, on_full: OnFull = "fail"):
     mem, next_ticket = gpu.mutex("mem"), gpu.slot("ticket")
     prep_thread = yield Fork(prep(p))
     yield Pin(p.abc)
@@ -59,7 +60,7 @@ def prove_partition(p: Partition, gpu: Gpu, on_full: str = "fail"):
 
 
 @program
-def compute(p: Partition, gpu: Gpu, buffers: tuple, on_full: str):
+def compute(p: Partition, gpu: Gpu, buffers: tuple, on_full: OnFull):
     """The kernels, by whoever's turn it is."""
     d_a, d_bc = buffers or (yield from stage(p, gpu, on_full))
     yield Launch(gpu, "ntt_h", p, uses=(d_a, d_bc))
