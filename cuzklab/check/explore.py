@@ -131,7 +131,7 @@ def _outcome(item: _Found) -> str:
 
 def site(effect: Effect, where: str, actor: str) -> str:
     """An effect and its place, without the names of the actor and of the partition at hand."""
-    on = re.sub(r"\bp\d+\.\d+\b", "p", effect.on.replace(f"{actor}/", ""))
+    on = re.sub(r"\bp\d+\.\d+\b", "p", re.sub(r"#\d+$", "", effect.on.replace(f"{actor}/", "")))
     return f"{type(effect).__name__} {on} @ {where}"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Effect, Fork, OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.effects import Effect, Fork, Join, OutOfDeviceMemory, PolicyFault
 from cuzklab.policies.model import Lock, Program, Queue
 
 State = tuple[int, ...]
@@ -249,6 +249,8 @@ class Model:
             return Move(fault=Fault(following.fault, following.effect, following.where)), view
         self.successors.setdefault(node.index, set()).add(following)
         updates = {slot: following}
+        if isinstance(effect, Join):
+            view.written.clear()  # a name is used once only, so that it does not depend on when its bearer was joined
         if isinstance(effect, Fork):
             self._start_child(view, node, effect, updates)
         if following == ENDED and slot in self.parents:

@@ -25,6 +25,7 @@ from collections.abc import Iterable
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.model import Model, Move, State, WidthExceeded
 from cuzklab.check.symmetry import Symmetry
+from cuzklab.policies.effects import Join
 
 
 class AssumptionBroken(Exception):
@@ -79,8 +80,8 @@ class PartialOrder:
         model = self._model
         node = model.node(state, slot)
         touched = model.table(state[slot]).touched
-        if node.effect.gives and not node.begun:
-            touched = frozenset()
+        if (node.effect.gives or isinstance(node.effect, Join)) and not node.begun:
+            touched = frozenset()  # what has ended stays so, and to join it changes nothing
         if slot in model.parents and move.following == ENDED:
             # The end of a forked program lets a join go on; a fork finds its name taken before and after.
             touched -= {model.key_slot(("task", node.actor))}
