@@ -23,7 +23,7 @@ actor; what it touches is then noted whether or not it can take place.
 from collections.abc import Iterable
 
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, Move, State, WidthExceeded
+from cuzklab.check.model import Model, Move, State, StateTooNarrow
 from cuzklab.check.symmetry import Symmetry
 from cuzklab.policies.effects import Join
 
@@ -65,7 +65,7 @@ class PartialOrder:
                 image = frozenset(renaming.slot(lock) for lock in held)
                 broken |= self._learn(renaming.slot(key), renaming.slot(slot), image)
         if len(model.names) > len(state):
-            raise WidthExceeded
+            raise StateTooNarrow
         if broken:
             raise AssumptionBroken
 

@@ -220,3 +220,8 @@ def test_a_partition_that_fails_gives_everything_back_and_passes_its_turn(policy
     )
     assert (found.verdict, found.complete, found.outcomes) == ("safe", True, {"ok"})
     assert {line.split(" @")[0] for line in found.caught} == {D_BC}
+
+
+@pytest.mark.parametrize("policy", ["phase7", "phase10_reservation", "phase11", "phase12", "resident"])
+def test_four_workers_with_three_partitions_each_are_covered(policy):
+    assert checked(policy, 4, 3).findings == ()
