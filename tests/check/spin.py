@@ -1,0 +1,122 @@
+"""Runs SPIN on translated programs, and says in the same words what SPIN and the checker found possible."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cuzklab.check import Exploration
+from cuzklab.check.closure import close
+from cuzklab.check.promela import FAULTS, LEFT, promela
+from cuzklab.policies.model import Gpu, Program
+from cuzklab.stages import PartitionSizes
+from cuzklab.units import MiB
+
+QUEUE_BOUND = 4
+Programs = Mapping[str, Sequence[Program]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How programs can end: "ended", "deadlock", "leak" and kinds of fault; and the states that it took to tell."""
+
+    endings: frozenset[str]
+    states: int
+
+
+def tools() -> tuple[str, str]:
+    """Paths of SPIN and of a C compiler. Absent: the test skips and says so; in CI it fails."""
+    spin, compiler = shutil.which("spin"), shutil.which("gcc") or shutil.which("cc")
+    if spin and compiler:
+        return spin, compiler
+    message = f"{'a C compiler' if spin else 'spin'} is not installed"
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def spin(folder: Path, *systems: Programs, optimise: str = "-O0") -> list[Verdict]:
+    """What SPIN finds for each of some systems of programs, all translated into one model."""
+    folder.mkdir(exist_ok=True)
+    told: list[dict[Gpu, set[int]]] = [defaultdict(set) for _ in systems]
+    while True:
+        closed = [close(system, amounts) for system, amounts in zip(systems, told, strict=True)]
+        (folder / "model.pml").write_text(promela(closed, QUEUE_BOUND))
+        _build(folder, optimise)
+        reports = [_verify(folder, case) for case in range(len(systems))]
+        new = False
+        for report, one, amounts in zip(reports, closed, told, strict=True):
+            gpus = {gpu.index: gpu for point in one.points if (gpu := getattr(point.effect, "gpu", None))}
+            for index, units in re.findall(r"unlisted amount on gpu(\d+): (\d+)", report):
+                gpu, new = gpus[int(index)], True
+                amounts[gpu].add(gpu.vram_bytes - int(units) * one.unit_bytes)
+        if not new:
+            return [_verdict(report) for report in reports]
+
+
+def lenient_deadlock(folder: Path, case: int) -> bool:
+    """Whether everybody can come to wait or be about to fail, in the model built last."""
+    return "deadlock" in _verdict(_verify(folder, case, lenient=True)).endings
+
+
+def _build(folder: Path, optimise: str) -> None:
+    spin, compiler = tools()
+    built = subprocess.run([spin, "-a", "model.pml"], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0 and not re.search("error|saw '", built.stdout), built.stdout + built.stderr
+    flags = ["-w", optimise, "-DSAFETY", "-DNOREDUCE", "-DPRINTF", "-DVECTORSZ=2048", "-DMEMLIM=2048"]
+    subprocess.run([compiler, *flags, "-o", "pan", "pan.c"], cwd=folder, check=True, timeout=300)
+
+
+def _verify(folder: Path, case: int, lenient: bool = False) -> str:
+    environment = {**os.environ, "CASE": str(case)} | ({"LENIENT": "1"} if lenient else {})
+    run = subprocess.run(
+        [folder / "pan", "-c0", "-b", "-m20000"], cwd=folder, env=environment, capture_output=True, text=True,
+        timeout=600,
+    )  # fmt: skip
+    assert run.returncode == 0 and "Search not completed" not in run.stdout, run.stdout + run.stderr
+    return run.stdout
+
+
+def _verdict(report: str) -> Verdict:
+    endings = {FAULTS[int(number)] for number in re.findall(r"assertion violated \(?fault ?!= ?(\d+)", report)}
+    endings |= {f"{LEFT[int(number)]} left" for number in re.findall(r"assertion violated \(?left ?!= ?(\d+)", report)}
+    if re.search(r"pan:\d+: invalid end state", report):
+        endings.add("deadlock")
+    assert "unlisted" not in endings, report
+    others = set(re.findall(r"pan:\d+: (.*?)(?: \(|$)", report, re.M)) - {"invalid end state"}
+    assert all(line.startswith("assertion violated") for line in others), report
+    (states,) = re.findall(r"(\d+) states, stored", report)
+    return Verdict(frozenset(endings), int(states))
+
+
+def checker(exploration: Exploration) -> Verdict:
+    """The findings of the checker in the words of SPIN's."""
+    assert exploration.complete
+    endings = set()
+    for finding in exploration.findings:
+        if finding.wait_for:
+            endings.add("deadlock")
+        elif finding.kind == "leak":
+            (site,) = finding.sites
+            endings |= {f"{thing} left" for thing in LEFT.values() if site.startswith(thing)}
+        else:
+            endings.add(finding.kind)
+    if "ok" in exploration.outcomes:
+        endings.add("ended")
+    return Verdict(frozenset(endings), exploration.states)
+
+
+def in_mib(sizes: PartitionSizes) -> PartitionSizes:
+    """Sizes rounded up to whole MiB: bytes of a large card cannot be counted in SPIN's integers of 32 bits."""
+
+    def up(size_bytes: int) -> int:
+        return -(-size_bytes // MiB) * MiB
+
+    scratch = {launch: up(size) for launch, size in sizes.scratch.items()}
+    return PartitionSizes(up(sizes.abc), up(sizes.d_a), up(sizes.d_bc), scratch)
