@@ -16,6 +16,7 @@ from math import gcd
 from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
+from cuzklab.check.explore import site
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import (
     Alloc,
@@ -49,6 +50,14 @@ OUT_OF_MEMORY = _OutOfMemory()  # received by a program into which `OutOfDeviceM
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A fault that leaves a program: its kind, and the effect with its place, as in a finding's sites."""
+
+    kind: str
+    site: str
+
+
+@dataclass(frozen=True)
 class Branch:
     """What follows one result.
 
@@ -56,24 +65,25 @@ class Branch:
     ----------
     received : hashable
         The result, or `OUT_OF_MEMORY`.
-    target : int or str
-        The point that follows, `END`, or the kind of the fault that leaves the program.
+    target : int or Failure
+        The point that follows, `END`, or the fault that leaves the program.
     starts : int or None
         Of a fork: the first point of the program that it starts.
     """
 
     received: Any
-    target: int | str
+    target: int | Failure
     starts: int | None = None
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of an actor's programs: the effect that comes next, and what may follow."""
+    """A point of an actor's programs: the effect that comes next (with its line), and what may follow."""
 
     number: int
     actor: str
     effect: Effect
+    where: str
     branches: tuple[Branch, ...]
 
 
@@ -204,7 +214,7 @@ class _Closure:
             dict.fromkeys(
                 Branch(
                     result,
-                    target.fault.kind if isinstance(target, Escape) else self._closed[target],
+                    self._target(node.actor, target),
                     None if root is None else self._closed[root],
                 )
                 for result, target, root in following
@@ -212,11 +222,16 @@ class _Closure:
         )
         if sum(branch.received is OUT_OF_MEMORY for branch in branches) > 1:
             raise BadInput(f"{node.where}: {node.actor} depends on the numbers in the message of a failed allocation")
-        key = (node.actor, node.effect, branches)
+        key = (node.actor, node.effect, node.where, branches)
         if key not in self._numbers:
-            self._points.append(Point(len(self._points) + 1, node.actor, node.effect, branches))
+            self._points.append(Point(len(self._points) + 1, *key))
             self._numbers[key] = len(self._points)
         return self._numbers[key]
+
+    def _target(self, actor: str, following: int | Escape) -> int | Failure:
+        if isinstance(following, Escape):
+            return Failure(following.fault.kind, site(following.effect, following.where, actor))
+        return self._closed[following]
 
     def _following(self, node: Node) -> Iterator[tuple[Any, int | Escape, int | None]]:
         """Each result that the effect might have, what follows in the program, and what it starts."""
@@ -301,8 +316,9 @@ def _widened(system: ClosedSystem, bounds: _Bounds, told: Mapping[Gpu, Collectio
             case Fork():
                 name = child_name(point.actor, effect)
                 wider.forks[name] = system.longest(
-                    lambda other, name=name: isinstance(other.effect, Fork)
-                    and child_name(other.actor, other.effect) == name
+                    lambda other, name=name: (
+                        isinstance(other.effect, Fork) and child_name(other.actor, other.effect) == name
+                    )
                 )
             case Put(queue=queue, item=item):
                 known = wider.items.setdefault(queue, ())

@@ -4,9 +4,9 @@ Each actor becomes a process, each of its points (`closure`) a label with one op
 there, and what actors share becomes global variables. The rule of each effect is written here once more, from its
 description and not from its code: nothing of `ready`, `start` or `finish` is called.
 
-A fault ends a schedule: it sets `fault`, fails an assertion that names its number (`FAULTS`), and nobody moves any
-more. A deadlock is what SPIN calls an invalid end state. When all actors have ended, `fault` is the number of "ended",
-and `left` that of anything not given back (`LEFT`).
+A fault ends a schedule: it sets `fault`, fails an assertion that names its number, and nobody moves any more; when all
+actors have ended, `fault` is `ALL_ENDED`, and `left` the number of each thing that was not given back
+(`Translation` tells the numbers). A deadlock is what SPIN calls an invalid end state.
 
 Under *lenient* selection a step that would fail is not taken instead. Then an invalid end state is one in which
 everybody waits or is about to fail: what a deadlock of some beside a certain fault of others looks like.
@@ -19,7 +19,8 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from cuzklab.check.closure import END, OUT_OF_MEMORY, Branch, ClosedSystem, Point
+from cuzklab.check.closure import END, OUT_OF_MEMORY, Branch, ClosedSystem, Failure, Point
+from cuzklab.check.explore import site
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import (
     Acquire,
@@ -51,14 +52,27 @@ from cuzklab.policies.effects import (
 )
 from cuzklab.policies.model import Buffer, Event, Gpu, Queue, Semaphore, Stream
 
-FAULTS = {
-    1: "ended", 2: "unlisted", 3: "oom", 4: "use_after_free", 5: "double_free", 6: "release_by_non_owner",
-    7: "wrong_device", 8: "request_above_capacity", 9: "unbounded_queue",
-}  # fmt: skip
-LEFT = {1: "lock", 2: "device memory", 3: "reservation", 4: "pinned memory"}
-_NUMBERS = {kind: number for number, kind in FAULTS.items()}
+ALL_ENDED, UNLISTED = 1, 2  # values of `fault`; the latter: a value that `closure` thought impossible
 _RUNNING, _ENDED, _JOINED = 1, 2, 3  # states of a forked program; 0 before it is forked
 _MAX_UNITS = 2**30  # sums of two amounts must fit in 31 bits
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A model in Promela.
+
+    Attributes
+    ----------
+    text : str
+    faults : dict of int to Failure
+        What a value of `fault` means; besides these there are `ALL_ENDED` and `UNLISTED`.
+    left : dict of int to str
+        What a value of `left` means: the thing that was not given back, as in a finding's sites.
+    """
+
+    text: str
+    faults: dict[int, Failure]
+    left: dict[int, str]
 
 
 @dataclass(frozen=True)
@@ -67,11 +81,14 @@ class Option:
 
     guards: tuple[str, ...]
     changes: tuple[str, ...] = ()
-    target: int | str = END  # a point, or the kind of a fault
+    target: int | Failure = END
     label: str = ""  # instead of the target's
 
 
-def promela(systems: Sequence[ClosedSystem], queue_bound: int) -> str:
+_IMPOSSIBLE = Failure("unlisted", "")
+
+
+def promela(systems: Sequence[ClosedSystem], queue_bound: int) -> Translation:
     """One Promela model for several systems, of which the environment variable CASE chooses one when it is verified.
 
     The variable LENIENT, if set, selects what happens at a step that fails (see above). A verifier of one model for
@@ -88,39 +105,44 @@ def promela(systems: Sequence[ClosedSystem], queue_bound: int) -> str:
     BadInput
         An effect that has no translation, or sizes whose common unit is too small to count them in 31 bits.
     """
-    variables = _Variables()
-    translated = [_System(system, f"c{case}_", variables, queue_bound) for case, system in enumerate(systems)]
+    variables, faults = _Variables(), {_IMPOSSIBLE: UNLISTED}
+    translated = [
+        _System(system, f"c{case}_", variables, faults, queue_bound) for case, system in enumerate(systems)
+    ]  # fmt: skip
     processes = [text for one in translated for text in one.processes()]
-    cases = "\n".join(
-        f"  :: c_expr {{ chosen_case == {case} }} -> {'; '.join(one.beginning())}"
-        for case, one in enumerate(translated)
-    )
-    endings = "\n".join(
-        f"  if :: {' || '.join(names)} -> left = {number}; assert(left != {number}) :: else fi;"
-        for number, kind in LEFT.items()
-        if (names := sorted({name for one in translated for name in one.left[kind]}))
-    )
-    return "\n".join(
+    cases = [f"  :: c_expr {{ chosen_case == {case} }} -> {one.beginning()}" for case, one in enumerate(translated)]
+    left: dict[str, set[str]] = {}
+    for thing, variable in {pair: None for one in translated for pair in one.left}:
+        left.setdefault(thing, set()).add(variable)
+    things = dict(enumerate(sorted(left), 1))
+    text = "\n".join(
         [
             "c_decl { int chosen_case, lenient; }",
-            "byte fault, left, running; bit strict;",
+            "short fault; byte left, running; bit strict;",
             *variables.declarations(),
             *processes,
             "init {",
             "atomic {",
             '  c_code { chosen_case = atoi(getenv("CASE")); lenient = getenv("LENIENT") != 0; };',
             "  if :: c_expr { lenient } -> skip :: else -> strict = 1 fi;",
-            f"  if\n{cases}\n  fi",
+            "  if",
+            *cases,
+            "  fi",
             "}",
             "end_watch: d_step {",
-            "  fault == 0 && running == 0 -> fault = 1; assert(fault != 1);",
-            endings,
+            f"  fault == 0 && running == 0 -> fault = {ALL_ENDED}; assert(fault != {ALL_ENDED});",
+            *(
+                f"  if :: {' || '.join(sorted(left[thing]))} -> left = {number}; assert(left != {number}) :: else fi;"
+                for number, thing in things.items()
+            ),
             "  skip",
             "}",
             "}",
             "",
         ]
     )
+    numbers = {number: failure for failure, number in faults.items() if failure is not _IMPOSSIBLE}
+    return Translation(text, numbers, things)
 
 
 class _Variables:
@@ -153,8 +175,9 @@ class _System:
     system: ClosedSystem
     prefix: str
     variables: _Variables
+    faults: dict[Failure, int]  # numbers of the faults of all systems
     queue_bound: int
-    left: dict[str, set[str]] = field(default_factory=lambda: {kind: set() for kind in LEFT.values()})
+    left: dict[tuple[str, str], None] = field(default_factory=dict)  # things, each with a variable that is 0 without
 
     def __post_init__(self) -> None:
         actors = self.system.actors()
@@ -177,9 +200,9 @@ class _System:
         """The process of each actor."""
         return [self._process(actor) for actor in self._identities]
 
-    def beginning(self) -> list[str]:
+    def beginning(self) -> str:
         """What starts the processes; to be called when all were translated."""
-        return [
+        statements = [
             f"running = {sum(root != END for root in self.system.roots.values())}",
             *(f"{name} = {initial}" for name, initial in self._semaphores.items() if initial),
             *(
@@ -188,6 +211,7 @@ class _System:
                 if self.system.roots.get(actor) != END
             ),
         ]
+        return "; ".join(statements)
 
     def _process_name(self, actor: str) -> str:
         return f"{self.prefix}{self._identities[actor]}_{re.sub(r'[^a-zA-Z0-9]+', '_', actor)}"
@@ -227,11 +251,9 @@ class _System:
 
     def _text(self, point: Point, option: Option) -> str:
         guards = ["fault == 0", *option.guards]
-        if isinstance(option.target, str):
-            number = _NUMBERS.get(option.target)
-            if number is None:
-                raise BadInput(f"{point.actor}: a fault of kind {option.target} has no translation")
-            if option.target != "unlisted":
+        if isinstance(option.target, Failure):
+            number = self.faults.setdefault(option.target, len(self.faults) + UNLISTED)
+            if option.target is not _IMPOSSIBLE:
                 guards.append("strict")
             changes = (*option.changes, f"fault = {number}", f"assert(fault != {number})")
             label = "crashed"
@@ -263,7 +285,7 @@ class _System:
 
     def _live(self, buffer: Buffer) -> str:
         name = self.variables.name("live", buffer.owner, buffer.name, buffer.serial)
-        self.left["device memory"].add(name)
+        self.left[f"device memory {buffer.name}", name] = None
         return name
 
     def _stream(self, kind: str, stream: Stream) -> str:
@@ -271,17 +293,20 @@ class _System:
 
     def _lock(self, effect: Acquire | Release) -> str:
         name = self.variables.name("lock", effect.lock)
-        self.left["lock"].add(name)
+        self.left[f"lock {effect.lock.name}", name] = None
         return name
 
     def _promised(self, actor: str, effect: Reserve | Unreserve) -> str:
-        name = self.variables.name("promised", effect.gpu.index, self._identities[actor], self._units(effect.size_bytes))
-        self.left["reservation"].add(name)
+        name = self.variables.name(
+            "promised", effect.gpu.index, self._identities[actor], self._units(effect.size_bytes)
+        )
+        self.left[f"reservation gpu{effect.gpu.index}", name] = None
         return name
 
     def _pinned(self, effect: Pin | Unpin) -> str:
         name = self.variables.name("pinned", effect.buffer)
-        self.left["pinned memory"].add(name)
+        bare = re.sub(r"\bp\d+\.\d+\.", "", effect.buffer.name)
+        self.left[f"pinned memory {bare}", name] = None
         return name
 
     def _permits(self, semaphore: Semaphore) -> str:
@@ -321,13 +346,13 @@ class _System:
         lock, identity = self._lock(effect), self._identities[point.actor]
         return [
             Option((f"{lock} == {identity}",), (f"{lock} = 0",), _next(point)),
-            Option((f"{lock} != {identity}",), (), "release_by_non_owner"),
+            Option((f"{lock} != {identity}",), (), _failure(point, "release_by_non_owner")),
         ]
 
     def _alloc(self, point: Point, effect: Alloc) -> list[Option]:
         gpu, units = effect.gpu, self._units(effect.size_bytes)
         if effect.on_full == "wait" and effect.size_bytes > gpu.vram_bytes:
-            return [Option((), (), "request_above_capacity")]
+            return [Option((), (), _failure(point, "request_above_capacity"))]
         used, pool = self._of("used", gpu), self._of("pool", gpu)
         idle = (f"{self._of('busy', gpu)} == 0",) if effect.device_wide else ()
         fits = self._fits(gpu, effect.size_bytes, effect.pooled)
@@ -336,7 +361,9 @@ class _System:
         if effect.pooled:
             changes.append(f"{pool} = ({pool} > {units} -> {pool} - {units} : 0)")
         options = [Option((*idle, fits), tuple(changes), taken.target)]
-        options += [Option((*idle, f"!({fits})"), (), branch.target) for branch in point.branches if branch is not taken]
+        options += [
+            Option((*idle, f"!({fits})"), (), branch.target) for branch in point.branches if branch is not taken
+        ]
         return options
 
     def _free(self, point: Point, effect: Free) -> list[Option]:
@@ -349,12 +376,12 @@ class _System:
             changes.append(f"{pool} = {pool} + {units}")
         return [
             Option((*idle, f"{live} > 0"), tuple(changes), _next(point)),
-            Option((*idle, f"{live} == 0"), (), "double_free"),
+            Option((*idle, f"{live} == 0"), (), _failure(point, "double_free")),
         ]
 
     def _reserve(self, point: Point, effect: Reserve) -> list[Option]:
         if effect.size_bytes > effect.gpu.vram_bytes:
-            return [Option((), (), "request_above_capacity")]
+            return [Option((), (), _failure(point, "request_above_capacity"))]
         units, total = self._units(effect.size_bytes), self._of("reserved", effect.gpu)
         return [
             Option(
@@ -369,20 +396,22 @@ class _System:
         changes = (f"{total} = {total} - {self._units(effect.size_bytes)}", f"{promised}--")
         return [
             Option((f"{promised} > 0",), changes, _next(point)),
-            Option((f"{promised} == 0",), (), "release_by_non_owner"),
+            Option((f"{promised} == 0",), (), _failure(point, "release_by_non_owner")),
         ]
 
     def _pin(self, point: Point, effect: Pin | Unpin) -> list[Option]:
         return [Option((), (f"{self._pinned(effect)} = {int(isinstance(effect, Pin))}",), _next(point))]
 
-    def _misuse(self, gpu: Gpu, buffers: Sequence[Buffer], guards: tuple[str, ...]) -> tuple[list[Option], list[str]]:
+    def _misuse(
+        self, point: Point, gpu: Gpu, buffers: Sequence[Buffer], guards: tuple[str, ...] = ()
+    ) -> tuple[list[Option], list[str]]:
         """What goes wrong where work of a device is given buffers, the first of them first; and when nothing does."""
         options, well = [], []
         for buffer in buffers:
             if buffer.gpu != gpu:
-                return [*options, Option((*guards, *well), (), "wrong_device")], ["false"]
+                return [*options, Option((*guards, *well), (), _failure(point, "wrong_device"))], ["false"]
             live = self._live(buffer)
-            options.append(Option((*guards, *well, f"{live} == 0"), (), "use_after_free"))
+            options.append(Option((*guards, *well, f"{live} == 0"), (), _failure(point, "use_after_free")))
             well.append(f"{live} > 0")
         return options, well
 
@@ -391,7 +420,7 @@ class _System:
 
     def _upload(self, point: Point, effect: Upload) -> list[Option]:
         # The copy is done as soon as it is queued, so that nobody sees the device busy with it.
-        options, well = self._misuse(effect.stream.gpu, effect.targets, ())
+        options, well = self._misuse(point, effect.stream.gpu, effect.targets)
         changes = self._counted(effect.stream, "issued", "done")
         return [*options, Option(tuple(well), tuple(changes), _next(point))]
 
@@ -425,7 +454,7 @@ class _System:
             changes.append(f"{used} = {used} + {self._units(effect.scratch_bytes)}")
             (failed,) = (branch for branch in point.branches if branch.received is OUT_OF_MEMORY)
             options.append(Option((*ready, f"!({fits})"), (), failed.target))
-        wrong, well = self._misuse(effect.stream.gpu, effect.uses, room)
+        wrong, well = self._misuse(point, effect.stream.gpu, effect.uses, room)
         changes += [f"{self._of('busy', gpu)}++", *self._counted(effect.stream, "issued")]
         begun = Option((*room, *well), tuple(changes), label=f"{self._label(point.number)}_under_way")
         return [*options, *wrong, begun]
@@ -455,16 +484,16 @@ class _System:
             point, taken, lambda free_bytes: (gpu.vram_bytes - free_bytes) // self.system.unit_bytes
         )
         note = f'printf("unlisted amount on gpu{gpu.index}: %d\\n", {taken})'
-        return [*options[:-1], Option(options[-1].guards, (note,), "unlisted")]
+        return [*options[:-1], Option(options[-1].guards, (note,), _IMPOSSIBLE)]
 
     def _by_value(self, point: Point, expression: str, value: Callable[..., int]) -> list[Option]:
         """A branch for each value of an expression; the last option is that it has none of these."""
-        by_target: dict[int | str, list[str]] = {}
+        by_target: dict[int | Failure, list[str]] = {}
         for branch in point.branches:
             by_target.setdefault(branch.target, []).append(f"{expression} == {value(branch.received)}")
         options = [Option((f"({' || '.join(tests)})",), (), target) for target, tests in by_target.items()]
         listed = " || ".join(test for tests in by_target.values() for test in tests)
-        return [*options, Option((f"!({listed})",), (), "unlisted")]
+        return [*options, Option((f"!({listed})",), (), _IMPOSSIBLE)]
 
     def _notify(self, point: Point, effect: Notify) -> list[Option]:
         return [Option((), (f"{self._permits(effect.semaphore)}++",), _next(point))]
@@ -486,7 +515,7 @@ class _System:
             return [Option((f"nfull({queue})",), (f"{queue}!{item}",), _next(point))]
         return [
             Option((f"len({queue}) < {self.queue_bound}",), (f"{queue}!{item}",), _next(point)),
-            Option((f"len({queue}) >= {self.queue_bound}",), (), "unbounded_queue"),
+            Option((f"len({queue}) >= {self.queue_bound}",), (), _failure(point, "unbounded_queue")),
         ]
 
     def _get(self, point: Point, effect: Get) -> list[Option]:
@@ -504,20 +533,29 @@ class _System:
             if branch.starts == END:
                 changes = (f"{task} = {_ENDED}",)
             else:
-                changes = (f"{task} = {_RUNNING}", f"{self._starts(branch.received.actor)} = {branch.starts}", "running++")
+                changes = (
+                    f"{task} = {_RUNNING}",
+                    f"{self._starts(branch.received.actor)} = {branch.starts}",
+                    "running++",
+                )
             options.append(Option(guards, changes, branch.target))
             taken.append(f"{task} == {_RUNNING}")
-        return [*options, Option(tuple(taken), (), "unlisted")]
+        return [*options, Option(tuple(taken), (), _IMPOSSIBLE)]
 
     def _join(self, point: Point, effect: Join) -> list[Option]:
         task = self._task(effect.task.actor)
         return [Option((f"({task} == {_ENDED} || {task} == {_JOINED})",), (f"{task} = {_JOINED}",), _next(point))]
 
 
-def _next(point: Point) -> int | str:
+def _next(point: Point) -> int | Failure:
     """What follows an effect that has one result."""
     (branch,) = point.branches
     return branch.target
+
+
+def _failure(point: Point, kind: str) -> Failure:
+    """The effect of the point fails, and no program catches that."""
+    return Failure(kind, site(point.effect, point.where, point.actor))
 
 
 _RULES: dict[type[Effect], Callable[..., list[Option]]] = {

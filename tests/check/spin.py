@@ -13,7 +13,7 @@ import pytest
 
 from cuzklab.check import Exploration
 from cuzklab.check.closure import close
-from cuzklab.check.promela import FAULTS, LEFT, promela
+from cuzklab.check.promela import ALL_ENDED, UNLISTED, Translation, promela
 from cuzklab.policies.model import Gpu, Program
 from cuzklab.stages import PartitionSizes
 from cuzklab.units import MiB
@@ -24,7 +24,10 @@ Programs = Mapping[str, Sequence[Program]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """How programs can end: "ended", "deadlock", "leak" and kinds of fault; and the states that it took to tell."""
+    """How programs can end, and the states that it took to tell.
+
+    The endings are "ended", "deadlock", each fault ("oom: Alloc … @ line") and each thing left at the end ("leak: …").
+    """
 
     endings: frozenset[str]
     states: int
@@ -47,7 +50,8 @@ def spin(folder: Path, *systems: Programs, optimise: str = "-O0") -> list[Verdic
     told: list[dict[Gpu, set[int]]] = [defaultdict(set) for _ in systems]
     while True:
         closed = [close(system, amounts) for system, amounts in zip(systems, told, strict=True)]
-        (folder / "model.pml").write_text(promela(closed, QUEUE_BOUND))
+        translation = promela(closed, QUEUE_BOUND)
+        (folder / "model.pml").write_text(translation.text)
         _build(folder, optimise)
         reports = [_verify(folder, case) for case in range(len(systems))]
         new = False
@@ -57,12 +61,12 @@ def spin(folder: Path, *systems: Programs, optimise: str = "-O0") -> list[Verdic
                 gpu, new = gpus[int(index)], True
                 amounts[gpu].add(gpu.vram_bytes - int(units) * one.unit_bytes)
         if not new:
-            return [_verdict(report) for report in reports]
+            return [_verdict(report, translation) for report in reports]
 
 
 def lenient_deadlock(folder: Path, case: int) -> bool:
     """Whether everybody can come to wait or be about to fail, in the model built last."""
-    return "deadlock" in _verdict(_verify(folder, case, lenient=True)).endings
+    return _deadlock(_verify(folder, case, lenient=True))
 
 
 def _build(folder: Path, optimise: str) -> None:
@@ -76,21 +80,29 @@ def _build(folder: Path, optimise: str) -> None:
 def _verify(folder: Path, case: int, lenient: bool = False) -> str:
     environment = {**os.environ, "CASE": str(case)} | ({"LENIENT": "1"} if lenient else {})
     run = subprocess.run(
-        [folder / "pan", "-c0", "-b", "-m20000"], cwd=folder, env=environment, capture_output=True, text=True,
+        [folder / "pan", "-c0", "-b", "-m20000", "-w18"], cwd=folder, env=environment, capture_output=True, text=True,
         timeout=600,
     )  # fmt: skip
     assert run.returncode == 0 and "Search not completed" not in run.stdout, run.stdout + run.stderr
     return run.stdout
 
 
-def _verdict(report: str) -> Verdict:
-    endings = {FAULTS[int(number)] for number in re.findall(r"assertion violated \(?fault ?!= ?(\d+)", report)}
-    endings |= {f"{LEFT[int(number)]} left" for number in re.findall(r"assertion violated \(?left ?!= ?(\d+)", report)}
-    if re.search(r"pan:\d+: invalid end state", report):
-        endings.add("deadlock")
-    assert "unlisted" not in endings, report
-    others = set(re.findall(r"pan:\d+: (.*?)(?: \(|$)", report, re.M)) - {"invalid end state"}
-    assert all(line.startswith("assertion violated") for line in others), report
+def _deadlock(report: str) -> bool:
+    return bool(re.search(r"^pan:\d+: invalid end state", report, re.M))
+
+
+def _verdict(report: str, translation: Translation) -> Verdict:
+    endings = {"deadlock"} if _deadlock(report) else set()
+    for line in re.findall(r"^pan:\d+: (?!invalid end state)(.*)", report, re.M):
+        ((variable, number),) = re.findall(r"^assertion violated \(?(fault|left) ?!= ?(\d+)", line)
+        number = int(number)
+        assert (variable, number) != ("fault", UNLISTED), report
+        if variable == "left":
+            endings.add(f"leak: {translation.left[number]}")
+        elif number == ALL_ENDED:
+            endings.add("ended")
+        else:
+            endings.add(f"{translation.faults[number].kind}: {translation.faults[number].site}")
     (states,) = re.findall(r"(\d+) states, stored", report)
     return Verdict(frozenset(endings), int(states))
 
@@ -98,17 +110,13 @@ def _verdict(report: str) -> Verdict:
 def checker(exploration: Exploration) -> Verdict:
     """The findings of the checker in the words of SPIN's."""
     assert exploration.complete
-    endings = set()
+    endings = {"ended"} if "ok" in exploration.outcomes else set()
     for finding in exploration.findings:
         if finding.wait_for:
             endings.add("deadlock")
-        elif finding.kind == "leak":
-            (site,) = finding.sites
-            endings |= {f"{thing} left" for thing in LEFT.values() if site.startswith(thing)}
         else:
-            endings.add(finding.kind)
-    if "ok" in exploration.outcomes:
-        endings.add("ended")
+            (site,) = finding.sites
+            endings.add(f"{finding.kind}: {site}")
     return Verdict(frozenset(endings), exploration.states)
 
 
