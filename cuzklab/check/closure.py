@@ -36,7 +36,7 @@ from cuzklab.policies.effects import (
 from cuzklab.policies.model import Buffer, Event, Gpu, Program, Queue, Stream, Task
 
 END = 0  # the target of a branch after which the actor has ended
-MAX_NODES = 50_000
+MAX_NODES = 20_000
 _MAX_AMOUNTS = 64  # of free memory, that are enumerated; where there are more they must be told
 _SERIALS = 10_000  # of one program
 
@@ -252,9 +252,8 @@ class _Closure:
         match effect:
             case Alloc():
                 partition = effect.partition.name if effect.partition else ""
-                return [
-                    Buffer(effect.name, effect.size_bytes, effect.gpu, node.actor, _serial(node), partition, effect.pooled)
-                ]  # fmt: skip
+                made = effect.name, effect.size_bytes, effect.gpu, node.actor, _serial(node), partition, effect.pooled
+                return [Buffer(*made)]
             case QueryFree():
                 return sorted(bounds.free_bytes.get(effect.gpu, (effect.gpu.vram_bytes,)))
             case ReadFlag():

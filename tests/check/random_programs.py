@@ -89,7 +89,8 @@ def _alloc(draw: random.Random) -> Step:
         if draw.random() < 0.3:
             options[option] = True
     gpu = int(draw.random() < 0.03)
-    return "alloc", gpu, 11 if draw.random() < 0.03 else draw.randrange(2, 8), tuple(options.items()), draw.random() < 0.5
+    size = 11 if draw.random() < 0.03 else draw.randrange(2, 8)
+    return "alloc", gpu, size, tuple(options.items()), draw.random() < 0.5
 
 
 def _simple(draw: random.Random) -> Step:
