@@ -27,6 +27,7 @@ from cuzklab.policies.effects import Fork, Launch
 
 ALL_ENDED, UNLISTED = 1, 2  # values of `fault`; the latter: a value that `closure` thought impossible
 _MAX_ACTORS = 250  # SPIN has at most 255 processes
+_MAX_INDIVISIBLE_STEPS = 2048
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ def promela(systems: Sequence[ClosedSystem], queue_bound: int) -> Translation:
     Raises
     ------
     BadInput
-        An effect that has no translation, or sizes whose common unit is too small to count them in 31 bits.
+        An effect that has no translation, sizes whose common unit is too small to count them in 31 bits, or more
+        actors or indivisible steps than SPIN takes.
     """
     variables, faults = Variables(), {IMPOSSIBLE: UNLISTED}
     translated = [
@@ -88,18 +90,18 @@ def promela(systems: Sequence[ClosedSystem], queue_bound: int) -> Translation:
             *cases,
             "  fi",
             "}",
-            "end_watch: d_step {",
-            f"  fault == 0 && running == 0 -> fault = {ALL_ENDED}; assert(fault != {ALL_ENDED});",
+            f"end_watch: d_step {{ fault == 0 && running == 0 -> fault = {ALL_ENDED}; assert(fault != {ALL_ENDED}) }};",
             *(
-                f"  if :: {' || '.join(sorted(left[thing]))} -> left = {number}; assert(left != {number}) :: else fi;"
+                f"if :: {' || '.join(sorted(left[thing]))} -> left = {number}; assert(left != {number}) :: else fi;"
                 for number, thing in things.items()
             ),
-            "  skip",
-            "}",
+            "skip",
             "}",
             "",
         ]
     )
+    if (steps := text.count("d_step")) > _MAX_INDIVISIBLE_STEPS:
+        raise BadInput(f"{steps} indivisible steps are too many for SPIN: at most {_MAX_INDIVISIBLE_STEPS}")
     numbers = {number: failure for failure, number in faults.items() if failure is not IMPOSSIBLE}
     return Translation(text, numbers, things)
 
@@ -172,7 +174,9 @@ class _System:
             if point.actor not in self.names.system.roots:
                 changes.append(f"{self.names.task(point.actor)} = {HAS_ENDED}")
                 label = "end_idle"
-        return f":: d_step {{ {' && '.join(guards)} -> {'; '.join(changes) or 'skip'} }} goto {label}"
+        if not changes:
+            return f":: {' && '.join(guards)} -> goto {label}"
+        return f":: d_step {{ {' && '.join(guards)} -> {'; '.join(changes)} }} goto {label}"
 
 
 def _label(point: int) -> str:

@@ -140,6 +140,8 @@ def _piece(draw: random.Random) -> list[Step]:
         case 6:
             stream = draw.choice(("upload", COMPUTE))
             return [("upload", stream), ("record", stream), ("wait_event", draw.random() < 0.7), *inner]
+        case 7 if draw.random() < 0.3:
+            return [("put", 1, "nothing"), *inner, ("put", 1, "acquire")]
     return [_simple(draw)]
 
 
