@@ -24,12 +24,14 @@ def setup(
 ) -> None:
     """Make a TEST KEY for a circuit. Whoever has the seed can forge proofs."""
     from cuzklab.prover.files import read_r1cs, write_zkey
+    from cuzklab.prover.keycheck import vouch_for
     from cuzklab.prover.setup import setup as make_key
 
     system = read_r1cs(r1cs)
     with progress("setup") as report:
         key = make_key(system, seed, threads=threads or cores(), progress=lambda step, share: report(share, step))
         write_zkey(out, key)
+        vouch_for(out)
     warning = "TEST KEY: whoever has the seed can forge proofs; never use it for anything of value"
     print(f"cuzklab: {warning}", file=sys.stderr)
     if as_json:

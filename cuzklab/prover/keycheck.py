@@ -83,6 +83,15 @@ def check_key(
     return KeyCheck(digest, total, remembered=False)
 
 
+def vouch_for(path: str | os.PathLike) -> None:
+    """Remember a key that this program has just made: multiples of the generators need no check.
+
+    The file's bytes are vouched for, so a key that is changed afterwards is checked like any other.
+    """
+    arrays = open_zkey(path).points.values()
+    _note(_sha256(path, lambda what, done, of: None), sum(len(array.points) for array in arrays))
+
+
 def _check_block(array: PointArray, start: int, count: int, threads: int | None) -> None:
     on_curve, in_subgroup = {
         "g1": (host.on_curve_g1, host.in_subgroup_g1),

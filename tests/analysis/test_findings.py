@@ -356,3 +356,19 @@ def test_a_scaled_run_counts_for_the_device_that_it_stands_for(tmp_path):
     (found,) = found_by("ran_out_of_memory", scaled)
     assert found.vram_bytes == 16 * GiB
     assert "of phase10_ordered on 4.00 MiB (for 16.0 GiB) ran out" in found.claim
+
+
+def test_a_shortage_on_a_scaled_device_is_told_at_both_scales(tmp_path):
+    run = phase10_out_of_memory(tmp_path)
+    (alone,) = found_by("ran_out_of_memory", run)
+    assert alone.gist == "ran out of device memory in the live run with gw 2 (short by 8.00 GiB)"
+    scaled = with_info(run, conditions={**run.info.conditions, "vram_equivalent_bytes": 64 * GiB})
+    (found,) = found_by("ran_out_of_memory", scaled)
+    assert found.gist.endswith("(short by 8.00 GiB, which stand for 32.0 GiB)")
+
+
+def test_repeated_runs_are_told_once(tmp_path):
+    (found,) = found_by("feasible_at", *[phase10_roomy(tmp_path)] * 3)
+    assert found.claim.startswith(
+        "phase10_ordered works on 40.0 GiB: the live run with gw 2 completed 3 times (at most 25.0 GiB of 40.0 GiB"
+    )

@@ -1,5 +1,6 @@
 """Keys with points where none should be are refused, with the place; keys that passed are remembered."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,9 +9,9 @@ from py_arkworks_bls12381 import G1Point, G2Point
 
 from cuzklab.backends.limbs import coordinates_to_limbs, limbs_to_coordinates
 from cuzklab.errors import BadInput
-from cuzklab.prover.files import read_zkey
+from cuzklab.prover.files import read_zkey, write_zkey
 from cuzklab.prover.files.zkey import open_zkey
-from cuzklab.prover.keycheck import check_key, records_folder
+from cuzklab.prover.keycheck import check_key, records_folder, vouch_for
 from tests.prover.special_points import cofactor_point_g1, cofactor_point_g2
 
 # Of chain.zkey: name, section and its title, index, offset of the section's body, bytes of a point.
@@ -96,6 +97,17 @@ def test_a_key_that_passed_is_remembered_until_it_changes(chain, tmp_path):
     # Nothing is noted about a key that failed.
     with pytest.raises(BadInput, match="not on the curve"):
         check_key(path)
+
+
+def test_a_key_of_our_own_is_vouched_for_until_it_changes(chain, tmp_path):
+    path = tmp_path / "own.zkey"
+    write_zkey(path, dataclasses.replace(read_zkey(chain), test_only=True))
+    vouch_for(path)
+    assert check_key(path).remembered
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert not check_key(path).remembered
 
 
 def test_a_spoilt_record_is_not_believed(chain, records):
