@@ -142,7 +142,16 @@ def checker(exploration: Exploration) -> frozenset[str]:
         else:
             (site,) = finding.sites
             endings.add(f"{finding.kind}: {site}")
+    assert exploration.outcomes == {_outcome(ending) for ending in endings} - {""}
     return frozenset(endings)
+
+
+def _outcome(ending: str) -> str:
+    """An ending in the words of a run's outcome; what is left tells nothing."""
+    outcomes = {
+        "ended": "ok", "deadlock": "deadlock", "leak": "", "oom": "device_oom", "request_above_capacity": "deadlock",
+    }  # fmt: skip
+    return outcomes.get(ending.split(":")[0], "fault")
 
 
 def in_mib(sizes: PartitionSizes) -> PartitionSizes:
