@@ -49,6 +49,25 @@ def script(*steps: Step, given: tuple[Buffer, ...] = ()):
             case "query":
                 if (yield e.QueryFree(GPUS[0])) >= arguments[0]:
                     yield e.Notify(BELL)
+            case "careful":  # about memory that a launch has for its time
+                how, size = arguments
+                if (yield e.QueryFree(GPUS[0])) < GPUS[0].vram_bytes - size:
+                    event = yield e.RecordEvent(PARTITION.stream(GPUS[0], COMPUTE))
+                    match how:
+                        case "sync":
+                            yield e.DeviceSync(GPUS[0])
+                        case "trim":
+                            yield e.TrimPool(GPUS[0])
+                        case "free" if buffers:
+                            yield e.Free(buffers.pop(), device_wide=True)
+                        case "event":
+                            yield e.WaitEvent(event)
+                        case "stream":
+                            yield e.WaitEvent(event, PARTITION.stream(GPUS[0], COMPUTE))
+                            yield e.Launch(GPUS[0], "work", PARTITION, "scratch")
+                    device_wide = how == "alloc"
+                    size = 8 - size if buffers or not size else 8
+                    buffers.append((yield e.Alloc(GPUS[0], "careful", size, device_wide=device_wide)))
             case "wait_unless_set":
                 if not (yield e.ReadFlag(FLAG)):
                     yield e.Wait(BELL)
@@ -113,7 +132,8 @@ def _simple(draw: random.Random) -> Step:
             lambda: ("put", draw.randrange(2), draw.choice(("nothing", "acquire"))),
             lambda: ("get", draw.randrange(2)),
             lambda: (draw.choice(("sync", "trim")),),
-            lambda: (draw.choice(("notify", "notify", "wait", "set", "clear", "wait_unless_set")),),
+            lambda: (draw.choice(("notify", "wait")),),
+            lambda: (draw.choice(("set", "clear", "wait_unless_set")),),
         )
     )()
 
@@ -121,7 +141,9 @@ def _simple(draw: random.Random) -> Step:
 def _piece(draw: random.Random) -> list[Step]:
     """A few steps that often make sense together."""
     inner = [_simple(draw) for _ in range(draw.randrange(3))]
-    match draw.randrange(8):
+    match draw.randrange(9):
+        case 8:
+            return [("pin",), *inner, ("unpin",)]
         case 0:
             which = draw.randrange(2)
             return [("acquire", which), *inner, ("release", which)]
@@ -145,6 +167,22 @@ def _piece(draw: random.Random) -> list[Step]:
     return [_simple(draw)]
 
 
+def _careful(draw: random.Random) -> list[tuple[Program, ...]]:
+    """One that works with scratch memory, and one that waits for the end of that before it takes more."""
+    held = draw.choice((0, 2))
+    how = draw.choice(("sync", "trim", "event", "stream", "alloc", *(["free"] if held else [])))
+    taken = [("alloc", 0, held, (), False)] if held else []
+    worker = [_simple(draw), ("launch", 0, "scratch")]
+    careful = [*taken, ("careful", how, held), ("free", -1, False, True), ("free", -1, False, True)]
+    return [(script(*worker),), (script(*careful),)]
+
+
+def _flagged(draw: random.Random) -> tuple[Program, ...]:
+    """One that takes the only permit and then needs the flag."""
+    before = draw.choice(([], [("set",)], [("set",), ("clear",)]))
+    return (script(*before, ("wait",), ("wait_unless_set",)),)
+
+
 def _program(draw: random.Random, most: int) -> Program:
     steps = [step for _ in range(draw.randrange(1, 4)) for step in _piece(draw)]
     return script(("compute",), *steps[:most])
@@ -160,4 +198,8 @@ def system(seed: int) -> dict[str, tuple[Program, ...]]:
     ]
     if draw.random() < 0.3:
         programs[-1] = programs[0]
+    elif draw.random() < 0.4:
+        programs[:2] = _careful(draw)
+    elif draw.random() < 0.2:
+        programs[0] = _flagged(draw)
     return {f"w{number}": sequence for number, sequence in enumerate(programs)}
