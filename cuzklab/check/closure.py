@@ -212,17 +212,17 @@ class _Closure:
     def _point(self, node: Node, following: list[tuple[Any, int | Escape, int | None]]) -> int:
         branches = tuple(
             dict.fromkeys(
-                Branch(
-                    result,
-                    self._target(node.actor, target),
-                    None if root is None else self._closed[root],
-                )
+                Branch(result, self._target(node.actor, target), None if root is None else self._closed[root])
                 for result, target, root in following
             )
         )
         if sum(branch.received is OUT_OF_MEMORY for branch in branches) > 1:
             raise BadInput(f"{node.where}: {node.actor} depends on the numbers in the message of a failed allocation")
         key = (node.actor, node.effect, node.where, branches)
+        try:
+            hash(key)
+        except TypeError:
+            raise BadInput(f"{node.where}: {node.effect} has arguments that are not hashable") from None
         if key not in self._numbers:
             self._points.append(Point(len(self._points) + 1, *key))
             self._numbers[key] = len(self._points)
@@ -311,19 +311,21 @@ def _widened(system: ClosedSystem, bounds: _Bounds, told: Mapping[Gpu, Collectio
                     amounts.update(range(gpu.vram_bytes, -1, -system.unit_bytes))
                 wider.free_bytes[gpu] = bounds.free_bytes.get(gpu, frozenset()) | amounts
             case RecordEvent(stream=stream):
-                wider.issued[stream] = system.longest(lambda other, stream=stream: _issues(other.effect, stream))
+                issued = system.longest(lambda other, stream=stream: _issues(other.effect, stream))
+                wider.issued[stream] = max(issued, bounds.issued.get(stream, 0))
             case Fork():
                 name = child_name(point.actor, effect)
-                wider.forks[name] = system.longest(
-                    lambda other, name=name: (
-                        isinstance(other.effect, Fork) and child_name(other.actor, other.effect) == name
-                    )
-                )
+                forks = system.longest(lambda other, name=name: _forks(other, name))
+                wider.forks[name] = max(forks, bounds.forks.get(name, 0))
             case Put(queue=queue, item=item):
                 known = wider.items.setdefault(queue, ())
                 if item not in known:
                     wider.items[queue] = (*known, item)
     return wider
+
+
+def _forks(point: Point, name: str) -> bool:
+    return isinstance(point.effect, Fork) and child_name(point.actor, point.effect) == name
 
 
 def _issues(effect: Effect, stream: Stream) -> bool:
