@@ -26,8 +26,7 @@ from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Fork, Launch
 
 ALL_ENDED, UNLISTED = 1, 2  # values of `fault`; the latter: a value that `closure` thought impossible
-_MAX_ACTORS = 250  # SPIN has at most 255 processes
-_MAX_INDIVISIBLE_STEPS = 2048
+_MAX_ACTORS, _MAX_INDIVISIBLE_STEPS = 250, 2040  # of one model: a little below what SPIN takes
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,8 @@ def promela(systems: Sequence[ClosedSystem], queue_bound: int) -> Translation:
         _System(Names(system, variables, queue_bound), f"c{case}", faults) for case, system in enumerate(systems)
     ]
     processes = [text for one in translated for text in one.processes()]
+    if len(processes) > _MAX_ACTORS:
+        raise BadInput(f"{len(processes)} actors are too many for SPIN: at most {_MAX_ACTORS}")
     cases = [f"  :: c_expr {{ chosen_case == {case} }} -> {one.beginning()}" for case, one in enumerate(translated)]
     left: dict[str, set[str]] = {}
     for thing, variable in {pair: None for one in translated for pair in one.names.left}:
@@ -79,7 +80,7 @@ def promela(systems: Sequence[ClosedSystem], queue_bound: int) -> Translation:
     text = "\n".join(
         [
             "c_decl { int chosen_case, lenient; }",
-            "short fault; byte left, running; bit strict;",
+            "short fault, left; byte running; bit strict;",
             *variables.declarations(),
             *processes,
             "init {",
@@ -116,8 +117,6 @@ class _System:
 
     def processes(self) -> list[str]:
         """The process of each actor."""
-        if len(self.names.identities) > _MAX_ACTORS:
-            raise BadInput(f"{len(self.names.identities)} actors are too many for SPIN: at most {_MAX_ACTORS}")
         return [self._process(actor) for actor in self.names.identities]
 
     def beginning(self) -> str:

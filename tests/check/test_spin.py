@@ -19,7 +19,7 @@ from cuzklab.policies.effects import Alloc, Compute, Effect, OutOfDeviceMemory, 
 from cuzklab.policies.model import Gpu, program
 from cuzklab.stages import POREP_32G, partition_sizes
 from cuzklab.units import GiB
-from tests.check.programs import GPU, PARTITION
+from tests.check.programs import FLAG, GPU, PARTITION, plain
 from tests.check.random_programs import system
 from tests.check.spin import assert_agreement, in_mib, spin
 from tests.check.test_kinds import DEFECTS, REPAIRED
@@ -116,6 +116,14 @@ def test_sizes_without_a_common_unit_are_refused():
     programs = worker_programs(load("phase8"), workers=1, partitions=1, gpus=(Gpu(0, 16 * GiB),), sizes=sizes)
     with pytest.raises(BadInput, match="too many of 1 B"):
         promela([close(programs)], 16)
+
+
+def test_more_than_spin_takes_is_refused():
+    closed = close({"a": (plain(Compute("stage", PARTITION)),)})
+    with pytest.raises(BadInput, match="251 actors are too many"):
+        promela([closed] * 251, 16)
+    with pytest.raises(BadInput, match="2041 indivisible steps are too many"):
+        promela([close({"a": (plain(*[effects.SetFlag(FLAG)] * 2040),)})], 16)
 
 
 def test_program_that_looks_at_the_numbers_of_a_failure_is_refused():
