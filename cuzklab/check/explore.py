@@ -17,7 +17,7 @@ from cuzklab.policies.model import HostBuffer, Lock, Program, Slot
 MAX_STATES = 5_000_000
 SECONDS = 600.0
 QUEUE_BOUND = 16
-_OUTCOMES = {"oom": "device_oom", "leak": "ok"}
+_OUTCOMES = {"oom": "device_oom", "request_above_capacity": "deadlock"}  # of faults; the others are called so
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def explore(
         for item, quest in zip(found, quests, strict=True)
     ]
     findings.sort(key=lambda finding: (len(finding.schedule), finding.kind, finding.effect))
-    outcomes = {_OUTCOMES.get(item.cause.kind, _outcome(item)) for item in found} - {"ok"}
+    outcomes = {_outcome(item) for item in found if not item.everyone}
     if seen.ended:
         outcomes.add("ok")
     return Exploration(
@@ -123,7 +123,8 @@ def _first_schedule(seen: Survey, item: _Found) -> list[int]:
 
 
 def _outcome(item: _Found) -> str:
-    return "fault" if item.is_fault else "deadlock"
+    """How a run ends in which somebody fails or waits for ever."""
+    return _OUTCOMES.get(item.cause.kind, "fault") if item.is_fault else "deadlock"
 
 
 # --- causes ----------------------------------------------------------------------------------------------------------
