@@ -7,10 +7,10 @@
 
 template <class F>
 struct Fp2;
-FN Fp2<Fp> fp2_product(const Fp2<Fp>& a, const Fp2<Fp>& b);
+FN_PRODUCT Fp2<Fp> fp2_product(Fp2<Fp> a, Fp2<Fp> b);
 
 #include "fp2.h"
 
-FN Fp2<Fp> fp2_product(const Fp2<Fp>& a, const Fp2<Fp>& b) {
+FN_PRODUCT Fp2<Fp> fp2_product(Fp2<Fp> a, Fp2<Fp> b) {
   return {sum_of_products(a.c0, b.c0, a.c1, b.c1.opposite()), sum_of_products(a.c0, b.c1, a.c1, b.c0)};
 }

@@ -21,9 +21,7 @@ def library(tmp_path_factory):
     source = folder("kernels").parent / "tests" / "cuda" / "emulated_field.cpp"
     compiler = find_compiler()
     command = [*compiler.command, "-std=c++17", "-O1", "-fno-strict-aliasing", *compiler.options]
-    subprocess.run(
-        [*command, "-shared", "-fPIC", f"-I{folder('kernels')}", str(source), "-o", str(target)], check=True
-    )
+    subprocess.run([*command, "-shared", "-fPIC", f"-I{folder('kernels')}", str(source), "-o", str(target)], check=True)
     return ctypes.CDLL(str(target))
 
 

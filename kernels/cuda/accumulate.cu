@@ -1,0 +1,43 @@
+// Mixed additions, the bulk of the work: bucket sums of an MSM, and masked sums.
+//
+// Four warps a scheduler hide a multiply's latency in G1; the loads of a point are short beside an addition.
+#include "points.cuh"
+
+#ifndef THREADS
+#define THREADS 128
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 4
+#endif
+
+namespace {
+
+__device__ __forceinline__ Point signed_point(const Point* points, u32 entry) {
+  return points[entry & 0x7fffffffu].negated_if(entry >> 31);
+}
+
+}  // namespace
+
+// One task a thread. Grid: for at least totals[1] threads.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    accumulate(const Point* points, const u32* sorted, const Task* tasks, const u32* totals, Sum* buckets,
+               Sum* partial) {
+  const u32 t = blockIdx.x * THREADS + threadIdx.x;
+  if (t >= totals[1]) return;
+  const Task task = tasks[t];
+  const u32* list = sorted + task.start;
+  Sum sum = Sum::of(signed_point(points, list[0]));
+#pragma unroll 1
+  for (u32 i = 1; i < task.length; i++) add(sum, signed_point(points, list[i]));
+  (task.target >> 31 ? partial + (task.target & 0x7fffffffu) : buckets + task.target)[0] = sum;
+}
+
+// sums[t]: every (grid · THREADS)-th listed point from the t-th on. total[0]: points in the list.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    sum_listed(const Point* points, const u32* list, const u32* total, Sum* sums) {
+  const u32 n = *total, t = blockIdx.x * THREADS + threadIdx.x;
+  Sum sum = Sum::infinity();
+#pragma unroll 1
+  for (u32 i = t; i < n; i += gridDim.x * THREADS) add(sum, points[list[i]]);
+  sums[t] = sum;
+}
