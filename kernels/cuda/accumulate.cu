@@ -27,8 +27,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
   const Task task = tasks[t];
   const u32* list = sorted + task.start;
   Sum sum = Sum::of(signed_point(points, list[0]));
+#if PREFETCH
+  u32 next = task.length > 1 ? list[1] : 0;
+#pragma unroll 1
+  for (u32 i = 1; i < task.length; i++) {
+    const u32 entry = next;
+    if (i + 1 < task.length) {
+      next = list[i + 1];
+      const char* ahead = (const char*)(points + (next & 0x7fffffffu));
+      asm volatile("prefetch.global.L1 [%0];" : : "l"(ahead));
+      asm volatile("prefetch.global.L1 [%0];" : : "l"(ahead + sizeof(Point) - 16));
+    }
+    add(sum, signed_point(points, entry));
+  }
+#else
 #pragma unroll 1
   for (u32 i = 1; i < task.length; i++) add(sum, signed_point(points, list[i]));
+#endif
   (task.target >> 31 ? partial + (task.target & 0x7fffffffu) : buckets + task.target)[0] = sum;
 }
 

@@ -2,29 +2,33 @@
 #include "../field/fp2_ptx.cuh"
 #include "../curve/weierstrass.h"
 
-// Eight independent chains of wide multiply-adds, each with its carry: 8 · 4 · rounds of them a thread.
-extern "C" __global__ void __launch_bounds__(256) wide_multiply_adds(u32* out, u32 factor, u32 rounds) {
-  u32 x[8][8];
+// Rows of a product as in Accumulator, four wide multiply-adds each, four independent ones side by side.
+extern "C" __global__ void __launch_bounds__(128, 4) wide_multiply_adds(u32* out, u32 factor, u32 rounds) {
+  u32 x[4][8], a[8];
 #pragma unroll
-  for (int i = 0; i < 8; i++)
+  for (int j = 0; j < 8; j++) a[j] = factor * (j + 1) + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
 #pragma unroll
     for (int j = 0; j < 8; j++) x[i][j] = threadIdx.x + 8 * i + j;
-  u32 b = factor;
 #pragma unroll 1
   for (u32 round = 0; round < rounds; round++) {
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-      mad_pair(x[i][0], x[i][1], x[i][1], b, x[i][0], x[i][1]);
+    for (int repeat = 0; repeat < 4; repeat++)
 #pragma unroll
-      for (int j = 2; j < 8; j += 2) madc_pair(x[i][j], x[i][j + 1], x[i][j + 1], b, x[i][j], x[i][j + 1]);
-    }
+      for (int i = 0; i < 4; i++) {
+        const u32 b = x[i][0];
+        mad_pair(x[i][0], x[i][1], a[0], b, x[i][0], x[i][1]);
+#pragma unroll
+        for (int j = 2; j < 8; j += 2) madc_pair(x[i][j], x[i][j + 1], a[j], b, x[i][j], x[i][j + 1]);
+      }
   }
   u32 sum = 0;
 #pragma unroll
-  for (int i = 0; i < 8; i++)
+  for (int i = 0; i < 4; i++)
 #pragma unroll
     for (int j = 0; j < 8; j++) sum ^= x[i][j];
-  out[blockIdx.x * 256 + threadIdx.x] = sum;
+  out[blockIdx.x * 128 + threadIdx.x] = sum;
 }
 
 #define CHAINS(name, F, step) \

@@ -122,15 +122,19 @@ extern "C" __global__ void __launch_bounds__(256)
     if (local[l] != 0) atomicAdd(bins + l, local[l]);
 }
 
-// Grid: any; entry = w·n + i.
+// Entry e = w·n + i. A window's list may be larger than the L2 cache, where scattered words then leave one by one: it is
+// filled in `parts`, buckets key >> part_bits = 0, 1 …, each small enough to stay. Grid: (any, windows · parts).
 extern "C" __global__ void __launch_bounds__(256)
-    msm_scatter(const u32* keys, const u32* ranks, u32 n, u32 windows, u32 half, const u32* start, u32* sorted) {
-  const u64 entries = u64(n) * windows;
-  for (u64 e = u64(blockIdx.x) * blockDim.x + threadIdx.x; e < entries; e += u64(gridDim.x) * blockDim.x) {
-    const u32 key = keys[e];
-    if (key == none) continue;
-    const u32 w = u32(e / n), i = u32(e - u64(w) * n);
-    sorted[start[u64(w) * half + (key & 0x7fffffffu)] + ranks[e]] = i | (key & 0x80000000u);
+    msm_scatter(const u32* keys, const u32* ranks, u32 n, u32 half, u32 parts, u32 part_bits, const u32* start,
+                u32* sorted) {
+  const u32 w = blockIdx.y / parts, part = blockIdx.y % parts;
+  const bool last_part = part + 1 == parts;
+  const u32 *window_keys = keys + u64(w) * n, *window_ranks = ranks + u64(w) * n, *window_start = start + u64(w) * half;
+  for (u64 i = u64(blockIdx.x) * 256 + threadIdx.x; i < n; i += u64(gridDim.x) * 256) {
+    const u32 key = window_keys[i];
+    const u32 bucket = key & 0x7fffffffu, own = bucket >> part_bits;
+    if (key == none || (own != part && !(last_part && own > part))) continue;
+    sorted[window_start[bucket] + window_ranks[i]] = u32(i) | (key & 0x80000000u);
   }
 }
 

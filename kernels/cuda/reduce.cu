@@ -25,13 +25,26 @@ __device__ void block_sum(Sum& own, Sum* shared) {
 
 }  // namespace
 
-// A long bucket's parts, a block each. Grid: any.
+// The parts of long buckets: few by one thread, many by a block. Grid: any.
 extern "C" __global__ void __launch_bounds__(128)
     merge_long(const LongBucket* long_buckets, const u32* totals, const Sum* partial, Sum* buckets) {
   __shared__ Sum shared[64];
+  const u32 few = 16;
+#pragma unroll 1
+  for (u32 i = blockIdx.x * 128 + threadIdx.x; i < totals[3]; i += gridDim.x * 128) {
+    const LongBucket l = long_buckets[i];
+    if (l.count > few) continue;
+    Sum sum = buckets[l.bucket];
+#pragma unroll 1
+    for (u32 j = 0; j < l.count; j++) add_called(sum, partial[l.first + j]);
+    buckets[l.bucket] = sum;
+  }
+#pragma unroll 1
   for (u32 i = blockIdx.x; i < totals[3]; i += gridDim.x) {
     const LongBucket l = long_buckets[i];
+    if (l.count <= few) continue;
     Sum sum = Sum::infinity();
+#pragma unroll 1
     for (u32 j = threadIdx.x; j < l.count; j += 128) add_called(sum, partial[l.first + j]);
     if (threadIdx.x == 0) add_called(sum, buckets[l.bucket]);
     block_sum<128>(sum, shared);
@@ -41,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(128)
 
 // Chunks of `length` buckets b, counted from 0 in their chunk: weighted = Σ (b + 1)·bucket, plain = Σ bucket.
 // Windows of `half` buckets, the last of `last` buckets; chunks of a window: ⌈buckets / length⌉.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, GROUP == 2 ? 2 : 4)
     chunk_sums(const Sum* buckets, u32 windows, u32 half, u32 last, u32 length, Sum* weighted, Sum* plain) {
   const u32 of_window = (half + length - 1) / length, of_last = (last + length - 1) / length;
   const u32 t = blockIdx.x * 128 + threadIdx.x;
@@ -61,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(128)
 
 // out[w][0] = Σ weighted; out[w][1 + j] = Σ plain over the window's chunks whose index has bit j. Canonical.
 // Then window w's sum is out[w][0] + length · Σ 2^j · out[w][1 + j]. Grid: (1 + bits, windows).
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, GROUP == 2 ? 1 : 2)
     bit_sums(const Sum* weighted, const Sum* plain, u32 of_window, u32 of_last, Sum* out) {
   __shared__ Sum shared[128];
   const u32 w = blockIdx.y, chunks = w + 1 < gridDim.y ? of_window : of_last;
@@ -81,7 +94,8 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // out[block] = the block's share of Σ in; canonical. Grid: any.
-extern "C" __global__ void __launch_bounds__(256) block_sums(const Sum* in, u32 n, Sum* out) {
+extern "C" __global__ void __launch_bounds__(256, GROUP == 2 ? 1 : 2)
+    block_sums(const Sum* in, u32 n, Sum* out) {
   __shared__ Sum shared[128];
   Sum sum = Sum::infinity();
 #pragma unroll 1

@@ -98,8 +98,9 @@ struct Accumulator {
     if constexpr (P::special) {
       // m = −t. Limb 0 becomes 0 with a carry unless t = 0; m · (2^32 − 1) = t + (m − carry)·2^32 at limb 1.
       const u32 t = e[0];
-      const u32 m = sub_cc(0, t);
+      u32 m = sub_cc(0, t);
       const u32 high = subc(m, 0);
+      m = opaque(m, high);
       o[1] = add_cc(o[1], high);
 #pragma unroll
       for (int j = 2; j < n; j += 2) madc_pair(o[j], o[j + 1], P::modulus(j + 1), m, o[j], o[j + 1]);
@@ -129,6 +130,102 @@ struct Accumulator {
   }
 };
 
+// x², 2·n words, of an n-word x: products of different limbs once, doubled, then the squares. 78 wide multiply-adds of
+// n = 12 where a product takes 144.
+template <int n>
+FN void square_wide(u32* t, const u32* x) {
+  // e[k], o[k]: sums of products that start at an even or odd limb; both stand at limb k.
+  u32 e[2 * n], o[2 * n];
+  e[0] = e[1] = o[0] = e[2 * n - 2] = e[2 * n - 1] = o[2 * n - 1] = 0;
+#pragma unroll
+  for (int j = 1; j < n; j += 2) mul_pair(o[j], o[j + 1], x[0], x[j]);
+#pragma unroll
+  for (int j = 2; j < n; j += 2) mul_pair(e[j], e[j + 1], x[0], x[j]);
+#pragma unroll
+  for (int i = 1; i < n - 1; i++) {
+#pragma unroll
+    for (int parity = 1; parity <= 2; parity++) {
+      u32* to = parity == 1 ? ((i + i + 1) % 2 ? o : e) : ((i + i + 2) % 2 ? o : e);
+#pragma unroll
+      for (int j = i + parity; j < n; j += 2) {
+        // A pair reached for the first time: its low word holds at most a carry of the row before.
+        if (j == n - 1) to[i + j + 1] = 0;
+        if (j == n - 1 && i == 1) to[i + j] = 0;
+        if (j == i + parity) mad_pair(to[i + j], to[i + j + 1], x[i], x[j], to[i + j], to[i + j + 1]);
+        else madc_pair(to[i + j], to[i + j + 1], x[i], x[j], to[i + j], to[i + j + 1]);
+        // The row ends below the last limb: its carry opens the next word.
+        if (j == n - 2) to[i + j + 2] = addc(0, 0);
+      }
+    }
+  }
+  t[0] = 0;
+  t[1] = o[1];
+  t[2] = add_cc(e[2], o[2]);
+#pragma unroll
+  for (int k = 3; k < 2 * n - 1; k++) t[k] = addc_cc(e[k], o[k]);
+  t[2 * n - 1] = addc(0, 0);
+  t[1] = add_cc(t[1], t[1]);
+#pragma unroll
+  for (int k = 2; k < 2 * n - 1; k++) t[k] = addc_cc(t[k], t[k]);
+  t[2 * n - 1] = addc(t[2 * n - 1], t[2 * n - 1]);
+  mad_pair(t[0], t[1], x[0], x[0], t[0], t[1]);
+#pragma unroll
+  for (int i = 1; i < n; i++) madc_pair(t[2 * i], t[2 * i + 1], x[i], x[i], t[2 * i], t[2 * i + 1]);
+}
+
+// t = a · b, 2·n words: the rows of a Montgomery product, whose lowest word is kept instead of cancelled.
+template <class P>
+FN void product_wide(u32* t, const u32* a, const u32* b) {
+  constexpr int n = P::words;
+  Accumulator<P> rows;
+  rows.first_row(a, b[0]);
+  t[0] = rows.e[0];
+#pragma unroll
+  for (int i = 1; i < n; i++) {
+    rows.shift_add_row(a, b[i]);
+    t[i] = rows.e[0];
+  }
+  rows.finish(t + n);
+}
+
+// r = t / 2^(32 n) mod modulus of 2·n words t.
+template <class P>
+FN void reduce_wide(u32* r, const u32* t) {
+  constexpr int n = P::words;
+  u32 e[n], o[n];
+#pragma unroll
+  for (int j = 0; j < n; j++) e[j] = t[j], o[j] = 0;
+#pragma unroll
+  for (int i = 0; i < n; i++) {
+    u32 low[n];
+    if (i == 0) {
+#pragma unroll
+      for (int j = 0; j < n; j++) low[j] = e[j];
+    } else {
+      low[0] = add_cc(o[0], e[1]);
+#pragma unroll
+      for (int j = 1; j < n; j++) low[j] = o[j];
+    }
+    const u32 m = low[0] * P::inverse32;
+    if (i == 0) {
+#pragma unroll
+      for (int j = 0; j < n; j += 2) mul_pair(o[j], o[j + 1], P::modulus(j + 1), m);
+    } else {
+#pragma unroll
+      for (int j = 0; j < n - 2; j += 2) madc_pair(o[j], o[j + 1], P::modulus(j + 1), m, e[j + 2], e[j + 3]);
+      madc_pair(o[n - 2], o[n - 1], P::modulus(n - 1), m, t[n - 1 + i], 0);
+    }
+    mad_pair(e[0], e[1], P::modulus(0), m, low[0], low[1]);
+#pragma unroll
+    for (int j = 2; j < n; j += 2) madc_pair(e[j], e[j + 1], P::modulus(j), m, low[j], low[j + 1]);
+    o[n - 1] = addc(o[n - 1], 0);
+  }
+  r[0] = add_cc(o[0], e[1]);
+#pragma unroll
+  for (int j = 1; j < n - 1; j++) r[j] = addc_cc(o[j], e[j + 1]);
+  r[n - 1] = addc(o[n - 1], t[2 * n - 1]);
+}
+
 // With -DCALLED_PRODUCTS=1 a product of Fp is a function call: code an order of magnitude shorter, some moves a product.
 #if CALLED_PRODUCTS && defined(__CUDACC__)
 #define FN_PRODUCT static __device__ __noinline__
@@ -140,6 +237,8 @@ template <class P>
 struct Field;
 template <class P>
 FN_PRODUCT Field<P> product(Field<P> a, Field<P> b);
+template <class P>
+FN_PRODUCT Field<P> square(Field<P> a);
 
 // x − bound where x ≥ bound, else x. `bound` is a function of the limb's index.
 template <class P, class Bound>
@@ -253,12 +352,26 @@ struct alignas(16) Field {
     else
       return product(*this, b);
   }
-  FN Field squared() const { return *this * *this; }
+  FN Field squared() const {
+    if constexpr (P::special)
+      return *this * *this;
+    else
+      return square(*this);
+  }
 };
 
 template <class P>
 FN_PRODUCT Field<P> product(Field<P> a, Field<P> b) {
   return a.times(b);
+}
+
+template <class P>
+FN_PRODUCT Field<P> square(Field<P> a) {
+  u32 t[2 * P::words];
+  square_wide<P::words>(t, a.l);
+  Field<P> x;
+  reduce_wide<P>(x.l, t);
+  return x;
 }
 
 typedef Field<FpParameters> Fp;
@@ -279,4 +392,9 @@ FN Fp sum_of_products(const Fp& a, const Fp& b, const Fp& c, const Fp& d) {
   Fp x;
   t.finish(x.l);
   return x;
+}
+
+// a·b − c·d with one reduction.
+FN Fp difference_of_products(const Fp& a, const Fp& b, const Fp& c, const Fp& d) {
+  return sum_of_products(a, b, c.opposite(), d);
 }

@@ -69,6 +69,11 @@ def test_fp_products_stay_below_twice_p_without_a_correction(library):
     got = apply(library, "fp_mul_raw", a, b, 6)
     assert max(got) < 2 * FP_MODULUS
     assert [x % FP_MODULUS for x in got] == [x * y * back % FP_MODULUS for x, y in zip(a, b)]
+    squares = apply(library, "fp_square_raw", a, b, 6)
+    assert max(squares) < 2 * FP_MODULUS
+    assert [x % FP_MODULUS for x in squares] == [x * x * back % FP_MODULUS for x in a]
+    differences = apply(library, "fp_difference_of_products", a, b, 6)[::2][: len(a) // 2]
+    assert differences == [(a[i] * b[i] - a[i + 1] * b[i + 1]) * back % FP_MODULUS for i in range(0, len(a) - 1, 2)]
     sums = apply(library, "fp_sum_of_products_raw", a, b, 6)[::2]
     sums = sums[: len(a) // 2]
     assert max(sums) < 2 * FP_MODULUS

@@ -34,6 +34,7 @@ _ACCUMULATE = {
     for number, group in ((1, "g1"), (2, "g2"))
 }
 _REDUCE = {"g1": Unit("reduce.cu", (("GROUP", 1),)), "g2": Unit("reduce.cu", (("GROUP", 2),))}
+_SCATTER_POINTS = 1 << 22
 _MOST_ENTRIES = (1 << 32) - 1
 
 # log2 of the number of points to bits of a window, measured on an H200; in between, the one below.
@@ -121,8 +122,12 @@ def _sort(cut: Shape, scalars: Any) -> tuple[Any, Any, Any, Any]:
     launch(_SORT, "msm_digits", blocks(cut.points, 256, 16 * sms), 256, arguments)
     grid = blocks(cut.buckets, 256, 16 * sms)
     launch(_SORT, "msm_ranges", grid, 256, (count, buckets, segment, start, bins, totals))
-    arguments = (keys, ranks, n, np.uint32(cut.windows), half, start, entry_list)
-    launch(_SORT, "msm_scatter", blocks(entries, 256, 64 * sms), 256, arguments)
+    # Parts of a window's list that fit the L2 cache beside what streams through it.
+    parts = 1 << max(0, (cut.points // _SCATTER_POINTS).bit_length() - 1)
+    parts = min(parts, cut.half)
+    part_bits = np.uint32((cut.half // parts).bit_length() - 1)
+    arguments = (keys, ranks, n, half, np.uint32(parts), part_bits, start, entry_list)
+    launch(_SORT, "msm_scatter", (blocks(cut.points, 1024, 16 * sms), cut.windows * parts), 256, arguments)
     launch(_SORT, "msm_task_bins", 1, 1024, (bins, segment, totals))
     launch(_SORT, "msm_tasks", grid, 256, (count, start, buckets, segment, bins, totals, tasks, long_buckets))
     return entry_list, tasks, long_buckets, (totals, first_bad)

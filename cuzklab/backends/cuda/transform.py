@@ -6,6 +6,7 @@ one factor an element. Plans are kept on the device; the first table has n eleme
 """
 
 import functools
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,10 +58,22 @@ class Plan:
     passes: tuple[Pass, ...]
 
 
+def _eighths(log_rows: int) -> int:
+    """Products of one pass for eight elements: inside radix-8 steps and between them."""
+    steps, rest = divmod(log_rows, 3)
+    return 12 * steps - (7 if rest == 0 else 0) + (2 if rest == 2 else 0)
+
+
+@functools.cache
 def pass_sizes(log_n: int) -> tuple[int, ...]:
-    """log2 of the points of each pass, first to last, as equal as can be."""
+    """log2 of the points of each pass, first to last: the fewest passes, then the fewest products, then most equal."""
     count = max(1, -(-log_n // _PASS_LOG2))
-    return tuple(log_n // count + (i < log_n % count) for i in range(count))
+    cuts = [
+        cut
+        for cut in itertools.product(range(_PASS_LOG2, -1, -1), repeat=count)
+        if sum(cut) == log_n and sorted(cut, reverse=True) == list(cut) and (count == 1 or min(cut) >= 4)
+    ]
+    return min(cuts, key=lambda cut: (sum(map(_eighths, cut)), max(cut)))
 
 
 def tile_columns(log_rows: int, log_available: int) -> int:
