@@ -18,33 +18,19 @@ __device__ __forceinline__ Point signed_point(const Point* points, u32 entry) {
 
 }  // namespace
 
-// One task a thread. Grid: for at least totals[1] threads.
+// One task a thread. Grid: for at least totals[1] threads. `further`: buckets hold sums of earlier batches of points.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    accumulate(const Point* points, const u32* sorted, const Task* tasks, const u32* totals, Sum* buckets,
+    accumulate(const Point* points, const u32* sorted, const Task* tasks, const u32* totals, u32 further, Sum* buckets,
                Sum* partial) {
   const u32 t = blockIdx.x * THREADS + threadIdx.x;
   if (t >= totals[1]) return;
   const Task task = tasks[t];
   const u32* list = sorted + task.start;
-  Sum sum = Sum::of(signed_point(points, list[0]));
-#if PREFETCH
-  u32 next = task.length > 1 ? list[1] : 0;
+  const bool part = task.target >> 31;
+  Sum sum = further != 0 && !part ? buckets[task.target] : Sum::infinity();
 #pragma unroll 1
-  for (u32 i = 1; i < task.length; i++) {
-    const u32 entry = next;
-    if (i + 1 < task.length) {
-      next = list[i + 1];
-      const char* ahead = (const char*)(points + (next & 0x7fffffffu));
-      asm volatile("prefetch.global.L1 [%0];" : : "l"(ahead));
-      asm volatile("prefetch.global.L1 [%0];" : : "l"(ahead + sizeof(Point) - 16));
-    }
-    add(sum, signed_point(points, entry));
-  }
-#else
-#pragma unroll 1
-  for (u32 i = 1; i < task.length; i++) add(sum, signed_point(points, list[i]));
-#endif
-  (task.target >> 31 ? partial + (task.target & 0x7fffffffu) : buckets + task.target)[0] = sum;
+  for (u32 i = 0; i < task.length; i++) add(sum, signed_point(points, list[i]));
+  (part ? partial + (task.target & 0x7fffffffu) : buckets + task.target)[0] = sum;
 }
 
 // sums[t]: every (grid · THREADS)-th listed point from the t-th on. total[0]: points in the list.

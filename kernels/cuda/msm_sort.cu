@@ -49,9 +49,9 @@ __device__ __forceinline__ u32 block_offset(u32 value, u32& total) {
 }  // namespace
 
 // keys[w·n + i]: bucket inside the window, sign in bit 31; `none` for digit zero. ranks: place inside the bucket.
-// first_bad: index of the first scalar that is not below r, if smaller than what it holds.
+// first_bad: index of the first scalar that is not below r, counted from `base`, if smaller than what it holds.
 extern "C" __global__ void __launch_bounds__(256)
-    msm_digits(const u64* scalars, u32 n, u32 bits, u32* count, u32* keys, u32* ranks, u32* first_bad) {
+    msm_digits(const u64* scalars, u32 n, u32 base, u32 bits, u32* count, u32* keys, u32* ranks, u32* first_bad) {
   const Recoding r = recoding(bits);
   const u32 half = 1u << (bits - 1);
   for (u64 block = u64(blockIdx.x) * blockDim.x; block < n; block += u64(gridDim.x) * blockDim.x) {
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(256)
       const ulonglong2 low = ((const ulonglong2*)scalars)[2 * i], high = ((const ulonglong2*)scalars)[2 * i + 1];
       k[0] = low.x, k[1] = low.y, k[2] = high.x, k[3] = high.y;
       if (!below_r(k)) {
-        atomicMin(first_bad, u32(i));
+        atomicMin(first_bad, base + u32(i));
         k[0] = k[1] = k[2] = k[3] = 0;
       }
     }

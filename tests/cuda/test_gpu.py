@@ -167,6 +167,30 @@ def test_larger_msms(log_n):
         assert (cuda.msm_g1(p, k) == host.msm_g1(p, k)).all(), kind
 
 
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize("kind", ["random", "equal", "mostly zeros and ones"])
+def test_batches_streamed_from_the_host(group, kind, monkeypatch):
+    """Many small batches, from pinned memory, from the device and mixed, against one."""
+    import cupy
+    import cupyx
+
+    from cuzklab.backends.cuda import msm
+
+    n = 9_999
+    p, k = points(group, n), hostile_scalars(kind, n)
+    wanted = getattr(host, f"msm_{group}")(p, k)
+    monkeypatch.setattr(msm, "_BATCH_POINTS", 1500)
+    monkeypatch.setattr(msm, "_STREAMED_POINTS", 1024)
+    run = getattr(cuda, f"msm_{group}")
+    pinned_p, pinned_k = cupyx.empty_like_pinned(p), cupyx.empty_like_pinned(k)
+    pinned_p[...], pinned_k[...] = p, k
+    for a, b in ((pinned_p, pinned_k), (cupy.asarray(p), cupy.asarray(k)), (cupy.asarray(p), k), (p, k)):
+        assert (run(a, b) == wanted).all()
+    k[5000] = ints_to_limbs([FR_MODULUS], 4)
+    with pytest.raises(ValueError, match="element 5000 is not below"):
+        run(cupy.asarray(p), k)
+
+
 def test_scalars_beyond_r_are_refused():
     k = fr(100, 1)
     k[57] = ints_to_limbs([FR_MODULUS], 4)

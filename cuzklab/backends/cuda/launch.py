@@ -146,16 +146,15 @@ def blocks(threads: int, block: int, most: int | None = None) -> int:
     return min(wanted, most) if most else wanted
 
 
-def device_array(name: str, array: Any, dtype: type, *shape: int | None):
-    """`array` on the device, copied there if it is a numpy array.
+def checked_array(name: str, array: Any, dtype: type, *shape: int | None) -> Any:
+    """`array` of numpy or CuPy, if it has this type and shape and is C-contiguous; None stands for any length.
 
     Raises
     ------
     ValueError
         Another type, shape or layout.
     """
-    module = cupy()
-    if not isinstance(array, np.ndarray | module.ndarray) or array.dtype != dtype:
+    if not isinstance(array, np.ndarray | cupy().ndarray) or array.dtype != dtype:
         kind = getattr(array, "dtype", type(array).__name__)
         raise ValueError(f"{name}: expected an array of {np.dtype(dtype)}, got {kind}")
     if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape)):
@@ -163,7 +162,12 @@ def device_array(name: str, array: Any, dtype: type, *shape: int | None):
         raise ValueError(f"{name}: expected shape ({wanted}), got {array.shape}")
     if not array.flags.c_contiguous:
         raise ValueError(f"{name}: not C-contiguous; use ascontiguousarray")
-    return module.asarray(array)
+    return array
+
+
+def device_array(name: str, array: Any, dtype: type, *shape: int | None) -> Any:
+    """`array` on the device, copied there if it is a numpy array; raises as `checked_array`."""
+    return cupy().asarray(checked_array(name, array, dtype, *shape))
 
 
 def like(source: Any, result: Any) -> Any:

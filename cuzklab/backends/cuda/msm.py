@@ -4,6 +4,7 @@ The device brings each window down to one sum a bit (see `kernels/cuda/points.cu
 doublings that join them are done by the CPU code, which takes a fraction of the time of a GPU's single thread.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import nvtx
 
 from cuzklab.backends.cuda.compile import Unit
-from cuzklab.backends.cuda.launch import DOMAIN, blocks, cupy, device_array, launch, multiprocessors
+from cuzklab.backends.cuda.launch import DOMAIN, blocks, checked_array, cupy, device_array, launch, multiprocessors
 from cuzklab.backends.native import load
 
 _SCALAR_BITS = 255
@@ -20,25 +21,22 @@ _LIMBS = {"g1": 12, "g2": 24}
 _SORT = Unit("msm_sort.cu")
 _BLOCK = 128
 _PER_SM = {"g1": 4, "g2": 2}
-# G1's products are inlined where most of the work is; G2's code would outgrow the instruction cache.
+# Products are called: inlined, the additions' code outgrows the instruction cache and is a tenth slower in G1.
 _ACCUMULATE = {
     group: Unit(
         "accumulate.cu",
-        (
-            ("GROUP", number),
-            ("THREADS", _BLOCK),
-            ("BLOCKS_PER_SM", _PER_SM[group]),
-            ("CALLED_PRODUCTS", int(group == "g2")),
-        ),
+        (("GROUP", number), ("THREADS", _BLOCK), ("BLOCKS_PER_SM", _PER_SM[group]), ("CALLED_PRODUCTS", 1)),
     )
     for number, group in ((1, "g1"), (2, "g2"))
 }
 _REDUCE = {"g1": Unit("reduce.cu", (("GROUP", 1),)), "g2": Unit("reduce.cu", (("GROUP", 2),))}
 _SCATTER_POINTS = 1 << 22
-_MOST_ENTRIES = (1 << 32) - 1
+# Points that are sorted at once; from the host, a fifth of the link's time for them stays in the open.
+_BATCH_POINTS = 1 << 24
+_STREAMED_POINTS = 1 << 22
 
 # log2 of the number of points to bits of a window, measured on an H200; in between, the one below.
-WINDOW_BITS = {0: 6, 9: 7, 11: 8, 13: 10, 15: 12, 16: 13, 20: 16, 22: 17, 23: 19, 24: 20, 26: 22}
+WINDOW_BITS = {0: 6, 9: 7, 11: 8, 13: 10, 15: 12, 16: 13, 18: 14, 19: 15, 20: 16, 22: 17, 24: 20}
 
 
 def units() -> list[Unit]:
@@ -61,7 +59,6 @@ class Shape:
         Buckets that one thread brings down to two sums.
     """
 
-    points: int
     bits: int
     windows: int
     half: int
@@ -80,18 +77,18 @@ def window_bits(points: int) -> int:
     return WINDOW_BITS[max(key for key in WINDOW_BITS if key <= log_n)]
 
 
-def shape(points: int, bits: int | None = None) -> Shape:
-    """The cut for so many points; `bits` overrides the window."""
+def shape(points: int, bits: int | None = None, batch: int | None = None) -> Shape:
+    """The cut for so many points in batches of `batch`; `bits` overrides the window."""
     bits = bits or window_bits(points)
     windows = -(-_SCALAR_BITS // bits)
     half = 1 << (bits - 1)
     position = bits * (windows - 1) - 192
     last = ((_TOP_WORD >> position) if position >= 0 else _TOP_WORD << -position) + 1
     buckets = (windows - 1) * half + last
-    mean = -(-points * windows // buckets)
+    mean = -(-min(points, batch or points) * windows // buckets)
     segment = min(max(32, -(-4 * mean // 32) * 32), 512)
     chunk = min(max(4, 1 << (max(1, buckets // 32768).bit_length() - 1)), 64)
-    return Shape(points, bits, windows, half, last, segment, chunk)
+    return Shape(bits, windows, half, last, segment, chunk)
 
 
 def _host_sum(group: str, terms: np.ndarray, shifts: np.ndarray) -> np.ndarray:
@@ -104,39 +101,77 @@ def _host_sum(group: str, terms: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     return out
 
 
-def _sort(cut: Shape, scalars: Any) -> tuple[Any, Any, Any, Any]:
-    """Sorted entries, tasks, long buckets and the totals {entries, tasks, slots, long buckets}."""
+def _sort(cut: Shape, scalars: Any, base: int, first_bad: Any) -> tuple[Any, Any, Any, Any]:
+    """Sorted entries, tasks, long buckets and the totals {entries, tasks, slots, long buckets} of one batch."""
     module = cupy()
-    n, sms = np.uint32(cut.points), multiprocessors()
-    entries, buckets = cut.points * cut.windows, np.uint32(cut.buckets)
+    points = len(scalars)
+    n, sms = np.uint32(points), multiprocessors()
+    entries, buckets = points * cut.windows, np.uint32(cut.buckets)
     count = module.zeros(cut.buckets, np.uint32)
     start = module.empty(cut.buckets, np.uint32)
     keys, ranks, entry_list = (module.empty(entries, np.uint32) for _ in range(3))
     bins, totals = module.zeros(1024, np.uint32), module.zeros(4, np.uint32)
-    first_bad = module.full(1, 0xFFFFFFFF, np.uint32)
     segment, half = np.uint32(cut.segment), np.uint32(cut.half)
     long_most = entries // cut.segment + 1
     tasks = module.empty((min(cut.buckets, entries) + long_most, 4), np.uint32)
     long_buckets = module.empty((min(long_most, cut.buckets), 4), np.uint32)
-    arguments = (scalars, n, np.uint32(cut.bits), count, keys, ranks, first_bad)
-    launch(_SORT, "msm_digits", blocks(cut.points, 256, 16 * sms), 256, arguments)
+    arguments = (scalars, n, np.uint32(base), np.uint32(cut.bits), count, keys, ranks, first_bad)
+    launch(_SORT, "msm_digits", blocks(points, 256, 16 * sms), 256, arguments)
     grid = blocks(cut.buckets, 256, 16 * sms)
     launch(_SORT, "msm_ranges", grid, 256, (count, buckets, segment, start, bins, totals))
     # Parts of a window's list that fit the L2 cache beside what streams through it.
-    parts = 1 << max(0, (cut.points // _SCATTER_POINTS).bit_length() - 1)
-    parts = min(parts, cut.half)
+    parts = min(1 << max(0, (points // _SCATTER_POINTS).bit_length() - 1), cut.half)
     part_bits = np.uint32((cut.half // parts).bit_length() - 1)
     arguments = (keys, ranks, n, half, np.uint32(parts), part_bits, start, entry_list)
-    launch(_SORT, "msm_scatter", (blocks(cut.points, 1024, 16 * sms), cut.windows * parts), 256, arguments)
+    launch(_SORT, "msm_scatter", (blocks(points, 1024, 16 * sms), cut.windows * parts), 256, arguments)
     launch(_SORT, "msm_task_bins", 1, 1024, (bins, segment, totals))
     launch(_SORT, "msm_tasks", grid, 256, (count, start, buckets, segment, bins, totals, tasks, long_buckets))
-    return entry_list, tasks, long_buckets, (totals, first_bad)
+    return entry_list, tasks, long_buckets, totals
 
 
-def msm_terms(group: str, points: Any, scalars: Any, cut: Shape) -> tuple[Any, np.ndarray, Any]:
+def _batches(points: Any, scalars: Any, size: int) -> Iterator[tuple[int, Any, Any]]:
+    """Parts of the input on the device, each with its first index: slices, or copies made while the last part is used.
+
+    Copies overlap with kernels where the host's memory is page-locked (`cupyx.empty_pinned`).
+    """
+    module, n = cupy(), len(points)
+    edges = [(begin, min(begin + size, n)) for begin in range(0, n, size)]
+    sources = points, scalars
+    if not any(isinstance(source, np.ndarray) for source in sources):
+        for begin, end in edges:
+            yield begin, points[begin:end], scalars[begin:end]
+        return
+    main, copies = module.cuda.get_current_stream(), module.cuda.Stream(non_blocking=True)
+    buffers = [[module.empty((size, source.shape[1]), np.uint64) for source in sources] for _ in range(2)]
+    consumed = [main.record(), main.record()]
+
+    def upload(batch: int) -> Any:
+        begin, end = edges[batch]
+        copies.wait_event(consumed[batch % 2])
+        for buffer, source in zip(buffers[batch % 2], sources):
+            part = buffer[: end - begin]
+            if isinstance(source, np.ndarray):
+                part.set(source[begin:end], stream=copies)
+            else:
+                with copies:
+                    part[...] = source[begin:end]
+        return copies.record()
+
+    ready = upload(0)
+    for batch, (begin, end) in enumerate(edges):
+        main.wait_event(ready)
+        if batch + 1 < len(edges):
+            ready = upload(batch + 1)
+        yield begin, *(buffer[: end - begin] for buffer in buffers[batch % 2])
+        consumed[batch % 2] = main.record()
+    copies.synchronize()
+
+
+def msm_terms(group: str, points: Any, scalars: Any, bits: int | None = None) -> tuple[Any, np.ndarray, Any]:
     """The device's part of an MSM: XYZZ sums, their powers of two, and the first scalar not below r.
 
-    Everything is put into the current stream; nothing waits.
+    Everything is put into the current stream. Points are taken in batches, which bounds the memory of the sort and
+    lets copies from the host overlap with kernels.
 
     Returns
     -------
@@ -146,13 +181,17 @@ def msm_terms(group: str, points: Any, scalars: Any, cut: Shape) -> tuple[Any, n
         2^32 − 1 where all scalars are below r.
     """
     module, unit, limbs = cupy(), _REDUCE[group], _LIMBS[group]
-    entry_list, tasks, long_buckets, (totals, first_bad) = _sort(cut, scalars)
+    from_host = isinstance(points, np.ndarray) or isinstance(scalars, np.ndarray)
+    size = min(len(points), _STREAMED_POINTS if from_host else _BATCH_POINTS)
+    cut = shape(len(points), bits, size)
+    first_bad = module.full(1, 0xFFFFFFFF, np.uint32)
     buckets = module.zeros((cut.buckets, 2 * limbs), np.uint64)
-    slots = cut.points * cut.windows // cut.segment + 1
-    partial = module.empty((slots, 2 * limbs), np.uint64)
-    arguments = (points, entry_list, tasks, totals, buckets, partial)
-    launch(_ACCUMULATE[group], "accumulate", blocks(len(tasks), _BLOCK), _BLOCK, arguments)
-    launch(unit, "merge_long", min(len(long_buckets), 1024), 128, (long_buckets, totals, partial, buckets))
+    partial = module.empty((size * cut.windows // cut.segment + 1, 2 * limbs), np.uint64)
+    for begin, part, part_scalars in _batches(points, scalars, size):
+        entry_list, tasks, long_buckets, totals = _sort(cut, part_scalars, begin, first_bad)
+        arguments = (part, entry_list, tasks, totals, np.uint32(begin > 0), buckets, partial)
+        launch(_ACCUMULATE[group], "accumulate", blocks(len(tasks), _BLOCK), _BLOCK, arguments)
+        launch(unit, "merge_long", min(len(long_buckets), 1024), 128, (long_buckets, totals, partial, buckets))
     of_window, of_last = -(-cut.half // cut.chunk), -(-cut.last // cut.chunk)
     chunks = of_window * (cut.windows - 1) + of_last
     weighted, plain = (module.empty((chunks, 2 * limbs), np.uint64) for _ in range(2))
@@ -172,18 +211,19 @@ def msm_terms(group: str, points: Any, scalars: Any, cut: Shape) -> tuple[Any, n
 
 
 def _msm(group: str, points: Any, scalars: Any, bits: int | None) -> np.ndarray:
-    points = device_array("points", points, np.uint64, None, _LIMBS[group])
-    scalars = device_array("scalars", scalars, np.uint64, len(points), 4)
     n = len(points)
+    if n <= _STREAMED_POINTS:
+        points = device_array("points", points, np.uint64, None, _LIMBS[group])
+        scalars = device_array("scalars", scalars, np.uint64, n, 4)
+    else:
+        checked_array("points", points, np.uint64, None, _LIMBS[group])
+        checked_array("scalars", scalars, np.uint64, n, 4)
     if n == 0:
         return np.zeros(_LIMBS[group], np.uint64)
-    if n >= 1 << 31:
-        raise ValueError(f"points: {n} are more than 31-bit indices reach")
-    cut = shape(n, bits)
-    if n * cut.windows > _MOST_ENTRIES:
-        raise ValueError(f"points: {n} in {cut.windows} windows are more entries than 32 bits count; use wider windows")
+    if n >= 1 << 32:
+        raise ValueError(f"points: {n} are more than 32-bit indices reach")
     with nvtx.annotate(f"msm_{group}", domain=DOMAIN):
-        terms, shifts, first_bad = msm_terms(group, points, scalars, cut)
+        terms, shifts, first_bad = msm_terms(group, points, scalars, bits)
         terms, bad = cupy().asnumpy(terms), int(first_bad[0])
     if bad != 0xFFFFFFFF:
         raise ValueError(f"scalars: element {bad} is not below the modulus")
