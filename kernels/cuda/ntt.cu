@@ -1,14 +1,16 @@
 // One pass of a transform over Fr: 2^LOG_R-point transforms in shared memory, radix 8 in registers.
 //
 // A transform of n = N1·N2·N3 points reads index (n1·N2 + n2)·N3 + n3 and writes index k1 + N1·(k2 + N2·k3):
-//   ntt_columns over n1, times ω_n^(k1·(n2·N3 + n3));
-//   ntt_columns over n2, times ω_(N2·N3)^(k2·n3), for each k1;
-//   ntt_rows over n3: reads rows, writes with stride N1·N2, so that the result is in natural order.
+//   ntt_columns over n1;
+//   ntt_columns over n2, for each k1, of what was read times ω_n^(k1·(n2·N3 + n3));
+//   ntt_rows over n3, of what was read times ω_(N2·N3)^(k2·n3): stores with stride N1·N2, so results are in order.
 // A tile is 2^LOG_R rows times 2^LOG_C columns: the columns make loads and stores of whole cache lines.
-// The factor after a pass comes from a table of its own, laid out like the data: a product an element, which a radix-8
-// step would need anyway. Powers of a coset and 1/n are folded into those tables; only one of the three parts of
-// a coset's exponent costs a product of its own (`load_scale`, `store_scale`).
+// Factors come from tables laid out like the data: a product an element, which a radix-8 step would need anyway.
+// Powers of a coset and 1/n are folded into them; one of three parts of a coset's exponent costs a product of its own.
 //
+// Every radix-8 step is "times a factor, transform", in one loop for all steps, and the factors' products are a loop of
+// their own over elements in shared memory: straight-line code outgrows the instruction cache, and a called multiply
+// spends a fifth of the multiplier on moving arguments.
 // Elements are below 2r between passes, canonical after ntt_rows.
 #include "../field/field_ptx.cuh"
 
@@ -23,14 +25,6 @@
 #endif
 
 namespace {
-
-// Called unless -DINLINE_PRODUCTS=1: a pass has some forty products, whose code would not fit the instruction cache.
-#if INLINE_PRODUCTS
-__device__ __forceinline__
-#else
-__device__ __noinline__
-#endif
-Fr product(Fr x, Fr factor) { return x.times(factor); }
 
 constexpr u32 log_each = LOG_R < 3 ? LOG_R : 3;  // elements of one thread
 constexpr u32 each = 1u << log_each;
@@ -87,7 +81,7 @@ __device__ __forceinline__ void transform2(Fr* x) { cross(x[0], x[1]); }
 __device__ __forceinline__ void transform4(Fr* x, const Fr* roots) {
   cross(x[0], x[2]);
   cross(x[1], x[3]);
-  x[3] = product(x[3], load_table(roots + 1));
+  x[3] = x[3].times(load_table(roots + 1));
   cross(x[0], x[1]);
   cross(x[2], x[3]);
 }
@@ -95,7 +89,7 @@ __device__ __forceinline__ void transform8(Fr* x, const Fr* roots) {
 #pragma unroll
   for (int j = 0; j < 4; j++) cross(x[j], x[j + 4]);
 #pragma unroll
-  for (int j = 1; j < 4; j++) x[j + 4] = product(x[j + 4], load_table(roots + j - 1));
+  for (int j = 1; j < 4; j++) x[j + 4] = x[j + 4].times(load_table(roots + j - 1));
   transform4(x, roots);
   transform4(x + 4, roots);
 }
@@ -110,119 +104,133 @@ __device__ __forceinline__ constexpr u32 reversed(u32 d) {
   return bits == 3 ? (d & 1) << 2 | (d & 2) | d >> 2 : bits == 2 ? (d & 1) << 1 | d >> 1 : d;
 }
 
-// Stage over blocks of 2^log_block rows: rows row0 + j·(block/radix) of a block become frequency digits.
-// Factors ω_block^(row0·digit) lie at `twiddle` in the order of the rows that they go to.
-template <u32 log_block>
-struct Stage {
-  static constexpr u32 log_radix = log_block < 3 ? log_block : 3;
-  static constexpr u32 radix = 1u << log_radix, groups = each / radix, log_step = log_block - log_radix;
+constexpr u32 full_steps = LOG_R / 3, tail = LOG_R % 3, steps = full_steps + (tail != 0);
+// Frequency bits known before the last step.
+constexpr u32 done = LOG_R <= 3 ? 0 : LOG_R <= 6 ? 3 : 6;
+constexpr u32 last_log_radix = LOG_R - done, last_radix = 1u << last_log_radix;
 
-  static __device__ __forceinline__ u32 first_row(u32 lane, u32 group) {
-    const u32 g = lane + group * lanes;
-    return (g >> log_step << log_block) + (g & ((1u << log_step) - 1));
+// The row of this thread's element e before and after a step. A step takes blocks of 2^(LOG_R − 3·step) rows apart:
+// rows r + j·(block / 8) become frequency digits j at the same places; digit j's rows are a block of the next step.
+__device__ __forceinline__ u32 row_of(u32 step, u32 lane, u32 e) {
+  if (tail != 0 && step == full_steps) {
+    const u32 group = e >> tail;
+    return ((lane + group * lanes) << tail) + (e & ((1u << tail) - 1));
   }
-  static __device__ __forceinline__ void read(Fr* x, u32 lane, u32 column) {
-#pragma unroll
-    for (u32 group = 0; group < groups; group++)
-#pragma unroll
-      for (u32 j = 0; j < radix; j++) x[group * radix + j] = get(first_row(lane, group) + (j << log_step), column);
+  if constexpr (LOG_R >= 3) {
+    const u32 log_block = LOG_R - 3 * step, log_stride = log_block - 3;
+    return (lane >> log_stride << log_block) + (lane & ((1u << log_stride) - 1)) + (e << log_stride);
   }
-  static __device__ __forceinline__ void compute(Fr* x, const Fr* roots) {
-#pragma unroll
-    for (u32 group = 0; group < groups; group++) transform<log_radix>(x + group * radix, roots);
-  }
-  static __device__ __forceinline__ void write(Fr* x, u32 lane, u32 column, const Fr* twiddle) {
-#pragma unroll
-    for (u32 group = 0; group < groups; group++) {
-      const u32 row = first_row(lane, group), offset = row & ((1u << log_block) - 1);
-#pragma unroll
-      for (u32 d = 0; d < radix; d++) {
-        Fr y = x[group * radix + reversed<log_radix>(d)];
-        if (d != 0) y = product(y, load_table(twiddle + offset + (d << log_step)));
-        put(row + (d << log_step), column, y);
-      }
-    }
-  }
-};
-
-// The last stage's group g stands for digits of the stages before it; their frequency, the lowest digit first.
-__device__ __forceinline__ u32 frequency(u32 g) {
-  if constexpr (LOG_R <= 3) return 0;
-  else if constexpr (LOG_R <= 6) return g;
-  else return (g >> 3) + ((g & 7) << 3);
+  return e;
 }
 
-// All stages. x holds the first stage's input; `emit(frequency, value)` takes the results.
-// lane0, column0: the first stage's share of this thread.
-template <class Emit>
-__device__ __forceinline__ void run(Fr* x, u32 lane0, u32 column0, u32 lane, u32 column, const Fr* roots,
-                                    const Fr* twiddle, Emit emit) {
-  constexpr u32 done = LOG_R <= 3 ? 0 : LOG_R <= 6 ? 3 : 6;  // bits before the last stage
-  typedef Stage<(LOG_R > 3 ? LOG_R - 3 : 0)> Second;
-  typedef Stage<(LOG_R > 6 ? LOG_R - 6 : 0)> Third;
-  Stage<LOG_R>::compute(x, roots);
-  if constexpr (LOG_R > 3) {
-    Stage<LOG_R>::write(x, lane0, column0, twiddle);
-    __syncthreads();
-    Second::read(x, lane, column);
-    Second::compute(x, roots);
-    if constexpr (LOG_R > 6) {
-      Second::write(x, lane, column, twiddle + size);
-      __syncthreads();
-      Third::read(x, lane, column);
-      Third::compute(x, roots);
+// The last step's group g stands for the digits of the steps before it, the first digit highest.
+__device__ __forceinline__ u32 frequency(u32 lane, u32 e) {
+  const u32 g = lane + (e >> last_log_radix) * lanes;
+  const u32 low = LOG_R <= 3 ? 0 : LOG_R <= 6 ? g : (g >> 3) + ((g & 7) << 3);
+  return low + ((e & (last_radix - 1)) << done);
+}
+
+template <u32 log_radix>
+__device__ __forceinline__ void in_order(Fr* x) {
+  Fr y[each];
+#pragma unroll
+  for (u32 e = 0; e < each; e++) y[e] = x[(e >> log_radix << log_radix) + reversed<log_radix>(e & ((1u << log_radix) - 1))];
+#pragma unroll
+  for (u32 e = 0; e < each; e++) x[e] = y[e];
+}
+
+// All steps. The tile holds the input, each element put by the thread of (lane0, column0) that owns its row in step 0.
+// entry: factors of the first step, at entry_at(e); exit: factors by frequency. Either may be null.
+// emit(frequency, value) takes the results of (lane, column).
+template <class EntryAt, class Emit>
+__device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column, const Fr* roots, const Fr* twiddle,
+                                    const Fr* entry, EntryAt entry_at, const Fr* exit, Emit emit) {
+  constexpr u32 last = steps == 0 ? 0 : steps - 1;
+  u32 own_lane = lane0, own_column = column0;
+#pragma unroll 1
+  for (u32 step = 0;; step++) {
+    // Twiddles of the step before: ω_block^(row·digit) at place digit·(block / 8) + row of its table.
+    const Fr* table = step == 0 ? entry : step == steps ? exit : step == 1 ? twiddle : twiddle + size;
+    const u32 mask = step == 0 || step == steps ? 0 : (size >> (3 * (step - 1))) - 1;
+    const u32 place = step < steps ? step : last;
+    // Digit 0 has no twiddles. It is one for all of a thread's elements unless their rows lie far apart.
+    const bool alike = tail == 0 || step != full_steps || ((lanes << tail) & mask) == 0;
+    const bool trivial = alike && mask != 0 && (row_of(place, own_lane, 0) & mask) < ((mask + 1) >> 3);
+    if (table != nullptr && !trivial) {
+      const auto at = [&](u32 e) {
+        return step == 0 ? entry_at(e) : step == steps ? frequency(own_lane, e) : row_of(place, own_lane, e) & mask;
+      };
+      Fr next = load_table(table + at(0));
+#pragma unroll 1
+      for (u32 e = 0; e < each; e++) {
+        const Fr factor = next;
+        if (e + 1 < each) next = load_table(table + at(e + 1));
+        const u32 row = row_of(place, own_lane, e);
+        put(row, own_column, get(row, own_column).times(factor));
+      }
     }
+    if (step == steps) break;
+    Fr x[each];
+#pragma unroll
+    for (u32 e = 0; e < each; e++) x[e] = get(row_of(step, own_lane, e), own_column);
+    if (tail != 0 && step == full_steps) {
+#pragma unroll
+      for (u32 group = 0; group < each >> tail; group++) transform<tail>(x + (group << tail), roots);
+      in_order<tail>(x);
+    } else if constexpr (LOG_R >= 3) {
+      transform<3>(x, roots);
+      in_order<3>(x);
+    }
+#pragma unroll
+    for (u32 e = 0; e < each; e++) put(row_of(step, own_lane, e), own_column, x[e]);
+    // After the last step a thread takes back what it put.
+    if (step == 0 || step + 1 < steps) __syncthreads();
+    own_lane = lane, own_column = column;
   }
-  typedef Stage<LOG_R - done> Last;
 #pragma unroll
-  for (u32 group = 0; group < Last::groups; group++)
-#pragma unroll
-    for (u32 d = 0; d < Last::radix; d++)
-      emit(frequency(lane + group * lanes) + (d << done), x[group * Last::radix + reversed<Last::log_radix>(d)]);
+  for (u32 e = 0; e < each; e++) emit(frequency(lane, e), get(row_of(last, lane, e), column));
 }
 
 }  // namespace
 
-// Data as [outer][2^LOG_R][inner]. Grid: outer · inner / columns_of_tile. factors: [2^LOG_R][inner].
-// from == to is allowed: a tile writes where it read.
+// Data as [outer][2^LOG_R][inner]. Grid: outer · inner / columns_of_tile. Factor of the element at data index i:
+// entry[(i >> entry_shift) & entry_mask]. from == to is allowed: a tile writes where it read.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    ntt_columns(const Fr* from, Fr* to, u32 log_inner, const Fr* roots, const Fr* twiddle, const Fr* load_scale,
-                const Fr* factors) {
+    ntt_columns(const Fr* from, Fr* to, u32 log_inner, const Fr* roots, const Fr* twiddle, const Fr* entry,
+                u32 entry_shift, u32 entry_mask) {
   const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
-  const u64 tiles = (u64(1) << log_inner) >> LOG_C;
-  const u64 outer = blockIdx.x / tiles, inner = (blockIdx.x % tiles << LOG_C) + column;
-  const u64 base = (outer << (LOG_R + log_inner)) + inner;
+  const u32 tiles = (1u << log_inner) >> LOG_C;
+  const u32 outer = blockIdx.x / tiles, inner = (blockIdx.x % tiles << LOG_C) + column;
+  const u32 base = (outer << (LOG_R + log_inner)) + inner;
   Fr x[each];
 #pragma unroll
-  for (u32 j = 0; j < each; j++) {
-    const u32 row = lane + j * lanes;
-    x[j] = load(from + base + (u64(row) << log_inner));
-    if (load_scale != nullptr) x[j] = product(x[j], load_table(load_scale + row));
-  }
-  run(x, lane, column, lane, column, roots, twiddle, [&](u32 k, const Fr& value) {
-    store(to + base + (u64(k) << log_inner), product(value, load_table(factors + (u64(k) << log_inner) + inner)));
-  });
+  for (u32 e = 0; e < each; e++) x[e] = load(from + base + (row_of(0, lane, e) << log_inner));
+#pragma unroll
+  for (u32 e = 0; e < each; e++) put(row_of(0, lane, e), column, x[e]);
+  run(
+      lane, column, lane, column, roots, twiddle, entry,
+      [&](u32 e) { return ((base + (row_of(0, lane, e) << log_inner)) >> entry_shift) & entry_mask; }, nullptr,
+      [&](u32 k, const Fr& value) { store(to + base + (k << log_inner), value); });
 }
 
 // Data as [2^log_high][2^log_low][2^LOG_R] to [2^LOG_R][2^log_low][2^log_high]. Grid: 2^(log_high + log_low − LOG_C).
+// exit[k] is a factor of frequency k.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    ntt_rows(const Fr* from, Fr* to, u32 log_high, u32 log_low, const Fr* roots, const Fr* twiddle,
-             const Fr* load_scale, const Fr* store_scale) {
+    ntt_rows(const Fr* from, Fr* to, u32 log_high, u32 log_low, const Fr* roots, const Fr* twiddle, const Fr* entry,
+             u32 entry_shift, u32 entry_mask, const Fr* exit) {
   const u32 lane0 = threadIdx.x & (lanes - 1), column0 = threadIdx.x / lanes;
   const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
-  const u64 tiles = (u64(1) << log_high) >> LOG_C;
-  const u64 low = blockIdx.x / tiles, high = blockIdx.x % tiles << LOG_C;
-  const Fr* row_start = from + ((((high + column0) << log_low) + low) << LOG_R);
+  const u32 tiles = (1u << log_high) >> LOG_C;
+  const u32 low = blockIdx.x / tiles, high = blockIdx.x % tiles << LOG_C;
+  const u32 base = (((high + column0) << log_low) + low) << LOG_R;
   Fr x[each];
 #pragma unroll
-  for (u32 j = 0; j < each; j++) {
-    const u32 row = lane0 + j * lanes;
-    x[j] = load(row_start + row);
-    if (load_scale != nullptr) x[j] = product(x[j], load_table(load_scale + row));
-  }
-  Fr* target = to + (low << log_high) + high + column;
-  run(x, lane0, column0, lane, column, roots, twiddle, [&](u32 k, const Fr& value) {
-    const Fr y = store_scale != nullptr ? product(value, load_table(store_scale + k)) : value;
-    store(target + (u64(k) << (log_high + log_low)), y.reduced());
-  });
+  for (u32 e = 0; e < each; e++) x[e] = load(from + base + row_of(0, lane0, e));
+#pragma unroll
+  for (u32 e = 0; e < each; e++) put(row_of(0, lane0, e), column0, x[e]);
+  const u32 target = (low << log_high) + high + column;
+  run(
+      lane0, column0, lane, column, roots, twiddle, entry,
+      [&](u32 e) { return ((base + row_of(0, lane0, e)) >> entry_shift) & entry_mask; }, exit,
+      [&](u32 k, const Fr& value) { store(to + target + (k << (log_high + log_low)), value.reduced()); });
 }

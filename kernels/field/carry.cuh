@@ -29,12 +29,7 @@ FN void mul_pair(u32& lo, u32& hi, u32 a, u32 b) {
   asm volatile("mul.lo.u32 %0, %2, %3; mul.hi.u32 %1, %2, %3;" : "=&r"(lo), "=r"(hi) : "r"(a), "r"(b));
 }
 
-// x, without telling ptxas what it is: where it knows a factor to be a negation it splits wide products in halves.
-FN u32 opaque(u32 x, u32 any) { return __byte_perm(x, any, 0x3210); }
-
 #else
-
-FN u32 opaque(u32 x, u32) { return x; }
 
 static u32 emulated_carry;
 

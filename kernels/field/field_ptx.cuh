@@ -31,6 +31,10 @@ CONSTANT u64 fr_r2_words[4] = FR_R2;
 CONSTANT u64 fr_twice_words[4] = {
     0xfffffffe00000002ull, 0xa77b4805fffcb7fdull, 0x6673b0101343b00aull, 0xe7db4ea6533afa90ull};
 
+// Of limbs from 2^64 up: 2^192 − 1 − high, where r = 1 − 2^32 + 2^64·(1 + high).
+CONSTANT u64 fr_complement_words[4] = {
+    0, ~0x53bda402fffe5bfeull, ~0x3339d80809a1d805ull, ~0x73eda753299d7d48ull};
+
 struct FpParameters {
   static constexpr int words = 12;
   static constexpr bool special = false;
@@ -43,9 +47,10 @@ struct FpParameters {
 
 struct FrParameters {
   static constexpr int words = 8;
-  // r = 1 − 2^32 + 2^64 (mod 2^64 carries aside): two of a row's eight products are additions, see reduce_row.
+  // r = 1 − 2^32 + 2^64·(1 + high): two of a row's eight products are additions, see reduce_row.
   static constexpr bool special = true;
   static FN u32 modulus(int i) { return ((const u32*)fr_modulus_words)[i]; }
+  static FN u32 complement(int i) { return ((const u32*)fr_complement_words)[i]; }
   static FN u32 twice(int i) { return ((const u32*)fr_twice_words)[i]; }
   static FN u32 one(int i) { return ((const u32*)fr_one_words)[i]; }
   static FN u32 r2(int i) { return ((const u32*)fr_r2_words)[i]; }
@@ -81,34 +86,31 @@ struct Accumulator {
   // = itself / 2^32 + a · b, where limb 0 is zero.
   FN void shift_add_row(const u32* a, u32 b) {
     u32 low[n];
+    const u32 sign = P::special ? u32(i32(o[n - 1]) >> 31) : 0;
     low[0] = add_cc(o[0], e[1]);
 #pragma unroll
     for (int j = 1; j < n; j++) low[j] = o[j];
 #pragma unroll
     for (int j = 0; j < n - 2; j += 2) madc_pair(o[j], o[j + 1], a[j + 1], b, e[j + 2], e[j + 3]);
-    madc_pair(o[n - 2], o[n - 1], a[n - 1], b, 0, 0);
+    madc_pair(o[n - 2], o[n - 1], a[n - 1], b, 0, sign);
     mad_pair(e[0], e[1], a[0], b, low[0], low[1]);
 #pragma unroll
     for (int j = 2; j < n; j += 2) madc_pair(e[j], e[j + 1], a[j], b, low[j], low[j + 1]);
     o[n - 1] = addc(o[n - 1], 0);
   }
 
-  // += m · modulus with the m that makes limb 0 zero.
+  // ± m · modulus with the m that makes limb 0 zero: −m for Fr, whose sums are signed and start above −r.
   FN void reduce_row() {
     if constexpr (P::special) {
-      // m = −t. Limb 0 becomes 0 with a carry unless t = 0; m · (2^32 − 1) = t + (m − carry)·2^32 at limb 1.
+      // −t·r with r = 1 − 2^32 + 2^64·(1 + high) is −t + t·2^32 + t·(2^192 − 1 − high)·2^64 − t·2^256.
       const u32 t = e[0];
-      u32 m = sub_cc(0, t);
-      const u32 high = subc(m, 0);
-      m = opaque(m, high);
-      o[1] = add_cc(o[1], high);
+      mad_pair(o[2], o[3], P::complement(3), t, o[2], o[3]);
 #pragma unroll
-      for (int j = 2; j < n; j += 2) madc_pair(o[j], o[j + 1], P::modulus(j + 1), m, o[j], o[j + 1]);
-      e[0] = add_cc(t, m);
-      e[1] = addc_cc(e[1], t);
+      for (int j = 4; j < n; j += 2) madc_pair(o[j], o[j + 1], P::complement(j + 1), t, o[j], o[j + 1]);
+      e[1] = add_cc(e[1], t);
 #pragma unroll
-      for (int j = 2; j < n; j += 2) madc_pair(e[j], e[j + 1], P::modulus(j), m, e[j], e[j + 1]);
-      o[n - 1] = addc(o[n - 1], 0);
+      for (int j = 2; j < n; j += 2) madc_pair(e[j], e[j + 1], P::complement(j), t, e[j], e[j + 1]);
+      o[n - 1] = addc(o[n - 1], 0) - t;
     } else {
       const u32 m = e[0] * P::inverse32;
       mad_pair(o[0], o[1], P::modulus(1), m, o[0], o[1]);
@@ -121,12 +123,18 @@ struct Accumulator {
     }
   }
 
-  // Itself / 2^32.
+  // Itself / 2^32, plus r for Fr.
   FN void finish(u32* r) const {
     r[0] = add_cc(o[0], e[1]);
 #pragma unroll
     for (int j = 1; j < n - 1; j++) r[j] = addc_cc(o[j], e[j + 1]);
     r[n - 1] = addc(o[n - 1], 0);
+    if constexpr (P::special) {
+      r[0] = add_cc(r[0], P::modulus(0));
+#pragma unroll
+      for (int j = 1; j < n - 1; j++) r[j] = addc_cc(r[j], P::modulus(j));
+      r[n - 1] = addc(r[n - 1], P::modulus(n - 1));
+    }
   }
 };
 

@@ -1,7 +1,7 @@
 """Number-theoretic transforms over Fr on the GPU, and the quotient polynomial built from them.
 
 A transform of n points is one, two or three passes of at most 2^9 points each (see `kernels/cuda/ntt.cu`). What depends
-on n, the root and the coset alone is a `Plan`: small tables of a pass, and after each pass but the last a table with
+on n, the root and the coset alone is a `Plan`: small tables of a pass, and before each pass but the first a table with
 one factor an element. Plans are kept on the device; the first table has n elements, `release_tables` gives them back.
 """
 
@@ -26,14 +26,22 @@ _TABLES = Unit("ntt_tables.cu")
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """One kernel launch of a plan: 2^log_rows-point transforms, and its tables on the device (None where all ones)."""
+    """One kernel launch of a plan: 2^log_rows-point transforms, and its tables on the device (None where all ones).
+
+    Attributes
+    ----------
+    entry, entry_shift : array or None, int
+        The element at index i of what the pass reads is multiplied by entry[(i >> entry_shift) mod len(entry)].
+    exit : array or None
+        Frequency k of the pass is multiplied by exit[k]; the last pass only.
+    """
 
     log_rows: int
     log_columns_of_tile: int
     twiddles: Any
-    load_scale: Any
-    factors: Any
-    store_scale: Any
+    entry: Any
+    entry_shift: int
+    exit: Any
 
     @property
     def unit(self) -> Unit:
@@ -47,7 +55,7 @@ class Pass:
     def shared_bytes(self) -> int:
         columns = self.log_columns_of_tile
         pitch = (1 << self.log_rows) + (1 if columns >= 3 else 8 >> columns)
-        return 0 if self.log_rows <= 3 else 32 * (pitch << columns)
+        return 32 * (pitch << columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,30 +145,26 @@ def _plan(device: int, log_n: int, root: int, before: int, after: int, scale: in
     omega = pow(root, 1 << (TWO_ADICITY - log_n), FR_MODULUS)
     passes = []
     done, rest = 0, log_n
+    # Coefficients' powers: the part of the first digit is a table of its own, the rest is folded into the next entry.
+    entry, entry_shift = None, log_n - sizes[0]
+    if before != 1:
+        entry = _elements(_powers(pow(before, 1 << entry_shift, FR_MODULUS), 1 << sizes[0]))
     for position, (log_rows, columns) in enumerate(shapes):
         rest -= log_rows
         first, last = position == 0, position == len(sizes) - 1
-        row_base = pow(after, 1 << done, FR_MODULUS)
-        scaled = scale if first else 1
-        omega_rows = pow(omega, 1 << (log_n - log_rows), FR_MODULUS)
-        load_scale = store_scale = factors = None
-        if first and before != 1:
-            load_scale = _elements(_powers(pow(before, 1 << rest, FR_MODULUS), 1 << log_rows))
-        if last:
-            if row_base != 1 or scaled != 1:
-                store_scale = _elements(_powers(row_base, 1 << log_rows, scaled))
-        else:
-            row = _elements(_powers(row_base, 1 << log_rows, scaled)) if row_base != 1 or scaled != 1 else None
+        row_base, scaled = pow(after, 1 << done, FR_MODULUS), scale if first else 1
+        row = _elements(_powers(row_base, 1 << log_rows, scaled)) if row_base != 1 or scaled != 1 else None
+        twiddles = _twiddles(pow(omega, 1 << (log_n - log_rows), FR_MODULUS), log_rows)
+        passes.append(Pass(log_rows, columns, twiddles, entry, entry_shift, row if last else None))
+        if not last:
             column = _two_level(before, rest) if first and before != 1 else (None, None, 0)
-            root_table = _two_level(pow(omega, 1 << done, FR_MODULUS), log_rows + rest)
-            factors = cupy().empty((1 << (log_rows + rest), 4), np.uint64)
-            low, high, bits = root_table
+            low, high, bits = _two_level(pow(omega, 1 << done, FR_MODULUS), log_rows + rest)
+            entry, entry_shift = cupy().empty((1 << (log_rows + rest), 4), np.uint64), 0
             arguments = (
-                factors, np.uint32(log_rows), np.uint32(rest), low, high, np.uint32(bits), row,
+                entry, np.uint32(log_rows), np.uint32(rest), low, high, np.uint32(bits), row,
                 column[0], column[1], np.uint32(column[2]),
             )  # fmt: skip
-            launch(_TABLES, "ntt_factors", blocks(len(factors), 256, 4096), 256, arguments)
-        passes.append(Pass(log_rows, columns, _twiddles(omega_rows, log_rows), load_scale, factors, store_scale))
+            launch(_TABLES, "ntt_factors", blocks(len(entry), 256, 4096), 256, arguments)
         done += log_rows
     eighth = pow(root, 1 << (TWO_ADICITY - 3), FR_MODULUS)
     return Plan(_elements(_powers(eighth, 4)[1:]), tuple(passes))
@@ -189,21 +193,20 @@ def run_plan(chosen: Plan, values: Any, spare: Any) -> None:
     passes = chosen.passes
     log_n = sum(step.log_rows for step in passes)
     rest, source = log_n, values
-    for step in passes[:-1]:
-        rest -= step.log_rows
-        grid = 1 << (log_n - step.log_rows - step.log_columns_of_tile)
-        arguments = (source, spare, np.uint32(rest), chosen.roots, step.twiddles, step.load_scale, step.factors)
-        launch(step.unit, "ntt_columns", grid, step.threads, arguments, step.shared_bytes)
-        source = spare
-    step = passes[-1]
     log_high = passes[0].log_rows if len(passes) > 1 else 0
-    log_low = log_n - log_high - step.log_rows
-    grid = 1 << (log_high + log_low - step.log_columns_of_tile)
-    arguments = (
-        source, values, np.uint32(log_high), np.uint32(log_low), chosen.roots, step.twiddles, step.load_scale,
-        step.store_scale,
-    )  # fmt: skip
-    launch(step.unit, "ntt_rows", grid, step.threads, arguments, step.shared_bytes)
+    for step in passes:
+        rest -= step.log_rows
+        mask = np.uint32(0 if step.entry is None else len(step.entry) - 1)
+        tables = (chosen.roots, step.twiddles, step.entry, np.uint32(step.entry_shift), mask)
+        grid = 1 << (log_n - step.log_rows - step.log_columns_of_tile)
+        if step is not passes[-1]:
+            arguments = (source, spare, np.uint32(rest), *tables)
+            launch(step.unit, "ntt_columns", grid, step.threads, arguments, step.shared_bytes)
+            source = spare
+        else:
+            log_low = log_n - log_high - step.log_rows
+            arguments = (source, values, np.uint32(log_high), np.uint32(log_low), *tables, step.exit)
+            launch(step.unit, "ntt_rows", grid, step.threads, arguments, step.shared_bytes)
 
 
 def _log2_length(name: str, values: Any, most: int = MOST_LOG2) -> int:
