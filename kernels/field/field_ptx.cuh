@@ -35,6 +35,10 @@ CONSTANT u64 fr_twice_words[4] = {
 CONSTANT u64 fr_complement_words[4] = {
     0, ~0x53bda402fffe5bfeull, ~0x3339d80809a1d805ull, ~0x73eda753299d7d48ull};
 
+CONSTANT u64 fr_final_words[4] = {
+    0x0000000000000002ull, 0x53bda403fffe5c00ull,
+    0x3339d80909a1d806ull, 0x73eda754299d7d49ull};
+
 struct FpParameters {
   static constexpr int words = 12;
   static constexpr bool special = false;
@@ -51,6 +55,8 @@ struct FrParameters {
   static constexpr bool special = true;
   static FN u32 modulus(int i) { return ((const u32*)fr_modulus_words)[i]; }
   static FN u32 complement(int i) { return ((const u32*)fr_complement_words)[i]; }
+  // r, and 1 for each row in the limb where its missing unit ends.
+  static FN u32 final_term(int i) { return ((const u32*)fr_final_words)[i]; }
   static FN u32 twice(int i) { return ((const u32*)fr_twice_words)[i]; }
   static FN u32 one(int i) { return ((const u32*)fr_one_words)[i]; }
   static FN u32 r2(int i) { return ((const u32*)fr_r2_words)[i]; }
@@ -86,17 +92,18 @@ struct Accumulator {
   // = itself / 2^32 + a · b, where limb 0 is zero.
   FN void shift_add_row(const u32* a, u32 b) {
     u32 low[n];
+    // Of the sum, for what moves into the highest limb.
     const u32 sign = P::special ? u32(i32(o[n - 1]) >> 31) : 0;
     low[0] = add_cc(o[0], e[1]);
 #pragma unroll
     for (int j = 1; j < n; j++) low[j] = o[j];
 #pragma unroll
     for (int j = 0; j < n - 2; j += 2) madc_pair(o[j], o[j + 1], a[j + 1], b, e[j + 2], e[j + 3]);
-    madc_pair(o[n - 2], o[n - 1], a[n - 1], b, 0, sign);
+    madc_pair(o[n - 2], o[n - 1], a[n - 1], b, 0, 0);
     mad_pair(e[0], e[1], a[0], b, low[0], low[1]);
 #pragma unroll
     for (int j = 2; j < n; j += 2) madc_pair(e[j], e[j + 1], a[j], b, low[j], low[j + 1]);
-    o[n - 1] = addc(o[n - 1], 0);
+    o[n - 1] = addc(o[n - 1], sign);
   }
 
   // ± m · modulus with the m that makes limb 0 zero: −m for Fr, whose sums are signed and start above −r.
@@ -110,7 +117,8 @@ struct Accumulator {
       e[1] = add_cc(e[1], t);
 #pragma unroll
       for (int j = 2; j < n; j += 2) madc_pair(e[j], e[j + 1], P::complement(j), t, e[j], e[j + 1]);
-      o[n - 1] = addc(o[n - 1], 0) - t;
+      // One too little: `finish` makes up for all rows at once.
+      o[n - 1] = addc(o[n - 1], ~t);
     } else {
       const u32 m = e[0] * P::inverse32;
       mad_pair(o[0], o[1], P::modulus(1), m, o[0], o[1]);
@@ -130,10 +138,10 @@ struct Accumulator {
     for (int j = 1; j < n - 1; j++) r[j] = addc_cc(o[j], e[j + 1]);
     r[n - 1] = addc(o[n - 1], 0);
     if constexpr (P::special) {
-      r[0] = add_cc(r[0], P::modulus(0));
+      r[0] = add_cc(r[0], P::final_term(0));
 #pragma unroll
-      for (int j = 1; j < n - 1; j++) r[j] = addc_cc(r[j], P::modulus(j));
-      r[n - 1] = addc(r[n - 1], P::modulus(n - 1));
+      for (int j = 1; j < n - 1; j++) r[j] = addc_cc(r[j], P::final_term(j));
+      r[n - 1] = addc(r[n - 1], P::final_term(n - 1));
     }
   }
 };

@@ -87,7 +87,7 @@ def shape(points: int, bits: int | None = None, batch: int | None = None) -> Sha
     buckets = (windows - 1) * half + last
     mean = -(-min(points, batch or points) * windows // buckets)
     segment = min(max(32, -(-4 * mean // 32) * 32), 512)
-    chunk = min(max(4, 1 << (max(1, buckets // 32768).bit_length() - 1)), 64)
+    chunk = min(max(4, 1 << (max(1, buckets // 16384).bit_length() - 1)), 64)
     return Shape(bits, windows, half, last, segment, chunk)
 
 
