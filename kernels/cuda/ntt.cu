@@ -24,6 +24,11 @@
 #define BLOCKS_PER_SM (THREADS < 128 ? 4 : 512 / THREADS)
 #endif
 
+// Products side by side, each a chain of dependent steps.
+#ifndef FACTORS_AT_ONCE
+#define FACTORS_AT_ONCE 2
+#endif
+
 namespace {
 
 constexpr u32 log_each = LOG_R < 3 ? LOG_R : 3;  // elements of one thread
@@ -161,7 +166,7 @@ __device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column
         return step == 0 ? entry_at(e) : step == steps ? frequency(own_lane, e) : row_of(place, own_lane, e) & mask;
       };
       Fr next = load_table(table + at(0));
-#pragma unroll 1
+#pragma unroll FACTORS_AT_ONCE
       for (u32 e = 0; e < each; e++) {
         const Fr factor = next;
         if (e + 1 < each) next = load_table(table + at(e + 1));

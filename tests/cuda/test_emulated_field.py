@@ -83,8 +83,9 @@ def test_fp_products_stay_below_twice_p_without_a_correction(library):
 
 def test_fp2_products(library):
     source = random.Random(4)
-    a = [source.randrange(2 * FP_MODULUS) for _ in range(2000)]
-    b = [source.randrange(2 * FP_MODULUS) for _ in range(2000)]
+    extremes = [0, FP_MODULUS, 2 * FP_MODULUS - 1]
+    a = [source.choice(extremes) for _ in range(1000)] + [source.randrange(2 * FP_MODULUS) for _ in range(1000)]
+    b = [source.choice(extremes) for _ in range(1000)] + [source.randrange(2 * FP_MODULUS) for _ in range(1000)]
     out = np.empty((2000, 6), np.uint64)
     la, lb = ints_to_limbs(a, 6), ints_to_limbs(b, 6)
     back = pow(FP_R, -1, FP_MODULUS)

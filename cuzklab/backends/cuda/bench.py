@@ -31,18 +31,20 @@ _FR_WIDE = 112
 
 PEERS_MS = {
     ("msm_g1", "sppark"): {16: 7.13, 18: 19.6, 20: 20.9, 22: 53.5, 24: 154.9, 26: 557.5},
+    ("pinned_msm_g1", "sppark"): {16: 7.09, 18: 19.6, 20: 21.2, 22: 54.6, 24: 160.9, 26: 582.5},
     ("msm_g2", "sppark"): {16: 10.0, 18: 27.5, 20: 48.1, 22: 138.1, 24: 446.4},
     ("ntt", "sppark"): {16: 0.0255, 18: 0.0725, 20: 0.274, 22: 1.12, 24: 4.73, 25: 10.0, 26: 23.8, 27: 44.4},
     ("h_polynomial", "sppark"): {20: 2.11, 22: 8.45, 24: 35.5, 25: 74.8, 26: 170.8, 27: 330.7},
     ("masked_sum_g1", "sppark"): {20: 1.47, 22: 2.37, 24: 5.35, 26: 18.3},
     ("masked_sum_g2", "sppark"): {20: 3.14, 22: 5.34, 24: 14.6},
 }
-"""Milliseconds of sppark on one H200, CUDA 13.0, 2026-11-29, data on the device: measured by this project."""
+"""Milliseconds of sppark on one H200, CUDA 13.0, 2026-11-29, data on the device: measured by this project.
+`pinned_` means points and scalars in page-locked host memory."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel at one size. Times in milliseconds, data on the device."""
+    """One kernel at one size. Times in milliseconds, data on the device unless the name says pinned."""
 
     kernel: str
     log2n: int
@@ -116,7 +118,7 @@ def _additions(group: str) -> tuple[int, int]:
 def floor_ms(kernel: str, log_n: int, wide_per_s: float) -> float:
     """Milliseconds of the ideal described above."""
     n = 1 << log_n
-    if kernel.startswith("msm"):
+    if "msm" in kernel:
         mixed, full = _additions(kernel[-2:])
         wide = min(-(-255 // c) * (n * mixed + (1 << c) * full) for c in range(4, 26))
     elif kernel.startswith("masked"):
@@ -162,8 +164,10 @@ def _work(kernel: str, n: int, inputs: _Inputs) -> tuple[Callable[[], Any], bool
     if kernel == "h_polynomial":
         a, b, c = (_random_scalars(n, seed) for seed in (1, 2, 3))
         return lambda: transform.h_polynomial(a, b, c), False
-    if kernel.startswith("msm"):
+    if "msm" in kernel:
         points, scalars = inputs.points(group, n), _random_scalars(n, 1)
+        if kernel.startswith("pinned"):
+            points, scalars = _pinned(points), _pinned(scalars)
         return lambda: msm._msm(group, points, scalars, None), True
     points = inputs.points(group, n)
     bitmap = _random_scalars(max(1, n // 256), 1).reshape(-1)[: -(-n // 64)].copy()
@@ -171,7 +175,16 @@ def _work(kernel: str, n: int, inputs: _Inputs) -> tuple[Callable[[], Any], bool
     return lambda: msm._masked_sum(group, points, bitmap), True
 
 
-KERNELS = ("ntt", "h_polynomial", "msm_g1", "msm_g2", "masked_sum_g1", "masked_sum_g2")
+def _pinned(array: Any) -> np.ndarray:
+    """A copy in page-locked host memory."""
+    import cupyx
+
+    copy = cupyx.empty_pinned(array.shape, array.dtype)
+    copy[...] = cupy().asnumpy(array)
+    return copy
+
+
+KERNELS = ("ntt", "h_polynomial", "msm_g1", "pinned_msm_g1", "msm_g2", "masked_sum_g1", "masked_sum_g2")
 
 
 def measure(kernel: str, log_n: int, wide_per_s: float, inputs: _Inputs, repeats: int = 9) -> Row:
