@@ -6,8 +6,9 @@ stored one is not repeated, so an interrupted experiment goes on where it stoppe
 
 import hashlib
 import json
+import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -21,7 +22,7 @@ from cuzklab.units import format_size, parse_size
 
 _STEP_FIELDS = {
     "do", "policy", "options", "workers", "partitions", "vram", "proofs", "in_flight", "synthesis_workers", "lookahead",
-    "hardware", "workload", "log2_domain", "seed",
+    "hardware", "workload", "log2_domain", "seed", "repeats",
 }  # fmt: skip
 
 
@@ -102,22 +103,32 @@ class Step:
     do: str
     values: Mapping[str, Any]
 
+    repeat: int = 1
+
     @property
     def label(self) -> str:
         """Name of its run's directory."""
+        again = f"-{self.repeat}" if self.repeat > 1 else ""
         options = "".join(f"-{key}-{value}" for key, value in self.values.get("options", {}).items())
         vram = format_size(parse_size(self.values["vram"])).replace(" ", "").replace(".0", "")
-        return f"{self.do}-{self.values['policy']}{options}-w{self.values['workers']}-{vram}"
+        return f"{self.do}-{self.values['policy']}{options}-w{self.values['workers']}-{vram}{again}"
 
     @property
     def key(self) -> str:
         """Hash of what determines the result."""
-        text = json.dumps([__version__, self.do, self.values], sort_keys=True, default=str)
+        text = json.dumps([__version__, self.do, self.values, self.repeat], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def steps(experiment: Experiment) -> Iterator[Step]:
-    """The steps of an experiment, one for each combination of listed values; `$name` stands for a parameter."""
+    """The steps of an experiment, one for each combination of listed values; `$name` stands for a parameter.
+
+    Repetitions come in rounds, so that what is compared is measured at the same times of a machine that others use.
+    """
+    return iter(sorted(_expanded(experiment), key=lambda step: step.repeat))
+
+
+def _expanded(experiment: Experiment) -> Iterator[Step]:
     defaults = {
         key: experiment.parameters[key]
         for key in ("partitions", "proofs", "log2_domain", "seed", "hardware", "workload")
@@ -126,8 +137,10 @@ def steps(experiment: Experiment) -> Iterator[Step]:
     for stated in experiment.steps:
         values = defaults | {key: _parameter(experiment, value) for key, value in stated.items() if key != "do"}
         several = {key: value for key, value in values.items() if isinstance(value, list)}
+        repeats = values.pop("repeats", 1)
         for combination in product(*several.values()):
-            yield Step(stated["do"], values | dict(zip(several, combination, strict=True)))
+            for repeat in range(1, repeats + 1):
+                yield Step(stated["do"], values | dict(zip(several, combination, strict=True)), repeat)
 
 
 def _parameter(experiment: Experiment, value: Any) -> Any:
@@ -165,6 +178,7 @@ def execute(
         place = Path(out) / "runs" / step.label
         stored = _stored(place, step)
         if stored is None:
+            shutil.rmtree(place, ignore_errors=True)
             report(number / len(todo), step.label)
             stored = _DO[step.do](
                 step, place, part(report, number / len(todo), (number + 1) / len(todo), step.label + " ")
@@ -180,3 +194,64 @@ def _stored(place: Path, step: Step) -> Run | None:
     except RunError:
         return None
     return run if run.info.inputs.get("step") == step.key else None
+
+
+def _check(step: Step, place: Path, report: Report) -> Run:
+    from cuzklab import check, policies
+
+    values = step.values
+    result = check.check(
+        policies.load(values["policy"], **values.get("options", {})),
+        workers=values["workers"],
+        partitions=values["partitions"],
+        vram_bytes=parse_size(values["vram"]),
+        progress=lambda states, words="": report(0.5, f"{states:,} states"),
+    )
+    inputs = {"step": step.key}
+    if not result.findings:
+        return check.check_run(result, place, inputs)
+    # The shortest schedule stands for the check; the run's conditions say how many findings there are.
+    finding = min(result.findings, key=lambda finding: len(finding.schedule))
+    return check.counterexample_run(result, finding, place, inputs)
+
+
+def _simulate(step: Step, place: Path, report: Report) -> Run:
+    from cuzklab import policies
+    from cuzklab.simulate import simulate
+
+    values = step.values
+    simulation = simulate(
+        policies.load(values["policy"], **values.get("options", {})),
+        values["hardware"],
+        values["workload"],
+        proofs=values["proofs"],
+        in_flight=values["in_flight"],
+        gpu_workers=values["workers"],
+        synthesis_workers=values["synthesis_workers"],
+        lookahead=values.get("lookahead"),
+        vram_bytes=parse_size(values["vram"]),
+        seed=values["seed"],
+    )
+    return simulation.to_run(place, {"step": step.key})
+
+
+def _live(step: Step, place: Path, report: Report) -> Run:
+    from cuzklab import policies
+    from cuzklab.live import run_live
+
+    values = step.values
+    result = run_live(
+        policies.load(values["policy"], **values.get("options", {})),
+        values["log2_domain"],
+        proofs=values["proofs"],
+        partitions=values["partitions"],
+        gpu_workers=values["workers"],
+        synthesis_workers=values.get("synthesis_workers", 1),
+        vram_bytes=parse_size(values["vram"]),
+        seed=values["seed"],
+        progress=lambda done, total: report(done / total, f"{done} of {total} partitions"),
+    )
+    return result.write(place, {"step": step.key})
+
+
+_DO: Mapping[str, Callable[[Step, Path, Report], Run]] = {"check": _check, "simulate": _simulate, "live": _live}

@@ -121,6 +121,11 @@ def format_size(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def sizes_in_words(text: str) -> str:
+    """A text in which bytes (``8589934592 B``) stand as people write them (``8.00 GiB``)."""
+    return re.sub(r"\b(\d+) B\b", lambda match: format_size(int(match[1])), text)
+
+
 def format_seconds(seconds: float) -> str:
     """A duration for people: ``37.4 s``, ``551 ms``, ``12.0 µs``."""
     magnitude = abs(seconds)
@@ -140,7 +145,7 @@ def format_value(value: float, unit: str) -> str:
         case "s":
             return format_seconds(value)
         case "s/proof":
-            return f"{_three_digits(value)} s/proof"
+            return f"{format_seconds(value)}/proof"
         case "1" if value == int(value):
             return f"{int(value):,}"
         case "1":

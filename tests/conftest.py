@@ -5,9 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+# Machines are shared and noisy: how long one example takes says nothing about the code.
+settings.register_profile("cuzklab", deadline=None)
+settings.load_profile("cuzklab")
 
 
 def find_shared_data() -> Path | None:

@@ -1,5 +1,12 @@
-"""One run against another: figures of one kind, and what difference the spread of the partitions can resolve."""
+"""Runs against runs: figures of one kind, and what difference the noise lets one see.
 
+Repeated runs are compared by their medians, and a difference counts only where every run of one side is better than
+every run of the other (with three on each side that happens by chance once in ten, with four once in 35). A single run
+of a simulation is compared by the spread of its partitions; a single measured run says nothing of how much a
+repetition would differ, so its difference does not count.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +27,9 @@ JUDGED_BY = ("batch_average", "steady_interval", "prove_time", "wall")
 # belong to a design; they are named beside the figures where they differ.
 MUST_MATCH = ("workload", "hardware", "backend", "c", "partitions")
 
+# What a design is, and how large its device: told in other words.
+_OF_THE_DESIGN = {"policy", "options", "vram_bytes", "vram_equivalent_bytes", "margin_bytes"}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -31,12 +41,15 @@ class Comparison:
     ratio : float
         Candidate divided by baseline; below 1 is faster.
     low, high : float or None
-        Bootstrap interval of the ratio (95 %), from the spread within one run each; how much a run repeated differs
-        is not in it. None where there are too few samples.
+        Of repeated runs the smallest and the largest quotient of two runs. Of single runs a bootstrap interval of the
+        ratio (95 %), from the spread within them; how much a run repeated differs is not in it. None where there are
+        too few samples.
     samples : (int, int)
         Number of samples that it rests on.
     sampled : str
-        What a sample is: proofs or partitions.
+        What a sample is: runs, proofs or partitions.
+    measured : bool
+        A figure of a machine, which differs when it is measured again.
     """
 
     candidate: Metric
@@ -46,6 +59,7 @@ class Comparison:
     high: float | None
     samples: tuple[int, int]
     sampled: str = "partitions"
+    measured: bool = False
 
     @property
     def gain(self) -> float:
@@ -55,17 +69,30 @@ class Comparison:
     @property
     def resolved(self) -> bool:
         """Whether the difference is larger than the noise."""
+        if self.measured and self.sampled != "runs":
+            return False
         return self.low is not None and not self.low <= 1 <= self.high
 
 
-def compare(candidate: Run, baseline: Run, kind: str) -> Comparison | None:
-    """Compare a figure of two runs; None where one of them lacks it.
+def compare_repeated(candidates: Sequence[Run], baselines: Sequence[Run], kind: str) -> Comparison | None:
+    """Compare a figure of two groups of runs under equal conditions; None where one lacks it.
 
-    Raises
-    ------
-    MetricKindError
-        The figures are of different kinds.
+    With at least `MIN_SAMPLES` runs on each side the medians are compared, else the first runs.
     """
+    if min(len(candidates), len(baselines)) < MIN_SAMPLES:
+        return compare(candidates[0], baselines[0], kind)
+    groups = [[metric(run, kind) for run in runs] for runs in (candidates, baselines)]
+    if any(found is None or not found.value for group in groups for found in group):
+        return None
+    ordered = [sorted(group, key=lambda found: found.value) for group in groups]
+    mine, theirs = (group[len(group) // 2] for group in ordered)
+    low, high = ordered[0][0].ratio(ordered[1][-1]), ordered[0][-1].ratio(ordered[1][0])
+    sizes = (len(candidates), len(baselines))
+    return Comparison(mine, theirs, mine.ratio(theirs), low, high, sizes, "runs", mine.obtained == "measured")
+
+
+def compare(candidate: Run, baseline: Run, kind: str) -> Comparison | None:
+    """Compare a figure of two runs; None where one of them lacks it or the baseline's is zero."""
     mine, theirs = metric(candidate, kind), metric(baseline, kind)
     if mine is None or theirs is None or not theirs.value:
         return None
@@ -74,10 +101,10 @@ def compare(candidate: Run, baseline: Run, kind: str) -> Comparison | None:
     low, high = bootstrap_ratio(*samples)
     sizes = (len(samples[0]), len(samples[1]))
     if low is None or high is None:
-        return Comparison(mine, theirs, ratio, None, None, sizes, sampled)
+        return Comparison(mine, theirs, ratio, None, None, sizes, sampled, mine.obtained == "measured")
     # The interval is that of the quotient of means; it is carried over to the figures, which may be differently scaled.
     scale = ratio / (samples[0].mean() / samples[1].mean())
-    return Comparison(mine, theirs, ratio, low * scale, high * scale, sizes, sampled)
+    return Comparison(mine, theirs, ratio, low * scale, high * scale, sizes, sampled, mine.obtained == "measured")
 
 
 def _samples_ns(candidate: Run, baseline: Run, kind: str) -> tuple[list[np.ndarray], str]:
@@ -131,9 +158,9 @@ def bootstrap_ratio(
 
 
 def differing(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:
-    """Conditions in which two runs differ: name → (candidate's, baseline's). Policy options are not among them."""
+    """Conditions in which two runs differ: name → (candidate's, baseline's); policies and limits are not among them."""
     mine, theirs = candidate.info.conditions, baseline.info.conditions
-    names = sorted((set(mine) | set(theirs)) - {"policy", "options", "vram_equivalent_bytes"})
+    names = sorted((set(mine) | set(theirs)) - _OF_THE_DESIGN)
     return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
 
 

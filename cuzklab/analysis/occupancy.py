@@ -54,21 +54,76 @@ def _host(device: _Device) -> Intervals:
     return as_set(rows[rows["worker"].isin(device.workers)])
 
 
+@dataclass(frozen=True)
+class Cause:
+    """A reason for which a device idles.
+
+    Attributes
+    ----------
+    explanation : str
+        What is the case in such a nanosecond.
+    idles : str
+        How the device then idles, for a sentence: "idles 12 % *on copies*".
+    owed_to : str
+        Whose slowness it is.
+    when : callable
+        The times at which it applies, whether or not the device idles in them.
+    """
+
+    explanation: str
+    idles: str
+    owed_to: str
+    when: Callable[[_Device], Intervals]
+
+
 # In order of precedence: a nanosecond to which several apply has the first of them. What keeps the device itself from
 # going on comes before what keeps a worker from using it, and that before there being nothing to do.
-CAUSES: Mapping[str, tuple[str, Callable[[_Device], Intervals]]] = {
-    "ramp": ("no kernel has run yet", _ramp),
-    "drain": ("the last kernel has run", _drain),
-    "transfer": ("a copy to or from the device is under way", _transfer),
-    "device_sync": ("a worker waits for the whole device", lambda device: device.waits("device_sync")),
-    "memory": ("a worker waits for device memory", lambda device: device.waits("memory")),
-    "barrier": ("a worker waits for its CPU preparation (barrier)", lambda device: device.waits("barrier")),
-    "event": ("a worker waits for an event of a stream", lambda device: device.waits("event")),
-    "lock": ("a worker waits for a lock whose holder runs no kernel", _lock),
-    "host": ("a call is under way, on the host", _host),
-    "queue": ("workers wait for a synthesised partition: nothing is queued", lambda device: device.waits("queue")),
-}
+CAUSES: Mapping[str, Cause] = {
+    "ramp": Cause("no kernel has run yet", "before its first kernel", "the start of the run", _ramp),
+    "drain": Cause("the last kernel has run", "after its last kernel", "the end of the run", _drain),
+    "transfer": Cause(
+        "a copy to or from the device is under way", "on copies", "copies to and from the device", _transfer
+    ),
+    "device_sync": Cause(
+        "a worker waits for the whole device", "on device-wide waits", "device-wide synchronisation",
+        lambda device: device.waits("device_sync"),
+    ),
+    "memory": Cause(
+        "a worker waits for device memory", "on waits for memory", "device memory",
+        lambda device: device.waits("memory"),
+    ),
+    "barrier": Cause(
+        "a worker waits for its CPU preparation (barrier)", "at the barrier",
+        "CPU preparation (prep_msm), for which the sums on the device wait",
+        lambda device: device.waits("barrier"),
+    ),
+    "event": Cause(
+        "a worker waits for an event of a stream", "on stream events", "work that kernels wait for in their stream",
+        lambda device: device.waits("event"),
+    ),
+    "lock": Cause(
+        "a worker waits for a lock whose holder runs no kernel", "on lock waits", "locks held over work on the host",
+        _lock,
+    ),
+    "host": Cause(
+        "a call is under way, on the host", "on host work inside calls", "work on the host inside the calls", _host
+    ),
+    "queue": Cause(
+        "workers wait for a synthesised partition: nothing is queued", "with nothing queued",
+        "synthesis on the CPU, which does not deliver partitions fast enough",
+        lambda device: device.waits("queue"),
+    ),
+}  # fmt: skip
 UNATTRIBUTED = "unattributed"
+_UNKNOWN = Cause(
+    "the trace does not tell", "for no reason that the trace tells", "something that the trace does not tell",
+    lambda device: EMPTY,
+)  # fmt: skip
+
+
+def cause_named(name: str) -> Cause:
+    """What a cause in the tables means."""
+    return CAUSES.get(name, _UNKNOWN)
 
 
 def _devices(run: Run) -> list[_Device]:
@@ -121,9 +176,9 @@ def idle_pieces(run: Run) -> pd.DataFrame:
     rows = []
     for device in _devices(run):
         left = complement(device.busy, device.start, device.end)
-        for cause, (_, when) in CAUSES.items():
-            times = when(device)
-            rows += [(device.index, cause, start, end) for start, end in intersection(left, times).tolist()]
+        for name, cause in CAUSES.items():
+            times = cause.when(device)
+            rows += [(device.index, name, start, end) for start, end in intersection(left, times).tolist()]
             left = difference(left, times)
         rows += [(device.index, UNATTRIBUTED, start, end) for start, end in left.tolist()]
     pieces = table(rows, {"device": "int64", "cause": "str", "start_ns": "int64", "end_ns": "int64"})
@@ -143,8 +198,7 @@ def idle(run: Run) -> pd.DataFrame:
     start, end = window(run)
     times = (pieces["end_ns"] - pieces["start_ns"]).groupby([pieces["device"], pieces["cause"]])
     rows = [
-        (device, cause, CAUSES[cause][0] if cause in CAUSES else "the trace does not tell", len(part), part.sum(),
-         part.sum() / max(end - start, 1))
+        (device, cause, cause_named(cause).explanation, len(part), part.sum(), part.sum() / max(end - start, 1))
         for (device, cause), part in times
     ]  # fmt: skip
     columns = {

@@ -8,6 +8,7 @@ import pandas as pd
 
 from cuzklab.analysis import vram
 from cuzklab.analysis.case import CHECKED, Case
+from cuzklab.analysis.frames import window
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size
 
@@ -21,6 +22,36 @@ def listing(words: Iterable[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     *most, last = list(words) or [""]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def merged(clauses: Iterable[str], common_words: int = 4) -> list[str]:
+    """Clauses, said once, with neighbours joined that begin alike.
+
+    ``is safe for at most 2 workers`` and ``is safe for at most 3 workers`` become
+    ``is safe for at most 2 workers and 3 workers``: what they share is at least `common_words` words.
+    """
+    groups: list[list[list[str]]] = []
+    for clause in dict.fromkeys(clauses):
+        words = clause.split()
+        if groups and _shared([*groups[-1], words]) >= common_words:
+            groups[-1].append(words)
+        else:
+            groups.append([words])
+    return [_joined(group) for group in groups]
+
+
+def _shared(clauses: list[list[str]]) -> int:
+    """Number of first words in which all agree; 0 where one clause would have no other words left."""
+    columns = list(zip(*clauses))
+    same = next((place for place, column in enumerate(columns) if len(set(column)) > 1), len(columns))
+    return same if same < len(columns) else 0
+
+
+def _joined(clauses: list[list[str]]) -> str:
+    if len(clauses) == 1:
+        return " ".join(clauses[0])
+    same = _shared(clauses)
+    return f"{' '.join(clauses[0][:same])} {listing(' '.join(words[same:]) for words in clauses)}"
 
 
 def sentence_case(text: str) -> str:
@@ -57,6 +88,13 @@ def failed_request(request: Mapping[str, Any], run: Run) -> str:
     """A request that did not fit, and why: a row of `vram.failed_requests` as a sentence without its full stop."""
     holdings = vram.holdings(run, request["event"])
     lock = f" under {request['lock_held']}" if request["lock_held"] else ""
+    if request["short_bytes"] <= 0:
+        return (
+            f"{worker(request['worker'], run)}'s request for {request['buffer']}"
+            f" ({format_size(request['requested_bytes'])}){lock} failed {moment(request['time_ns'], run)} although only"
+            f" {format_size(request['live_bytes'])} of {format_size(request['limit_bytes'])} were live: more than"
+            f" {format_size(-request['short_bytes'])} must have been kept by the memory pool or lost to fragmentation"
+        )
     return (
         f"{worker(request['worker'], run)}'s request for {request['buffer']}"
         f" ({format_size(request['requested_bytes'])}){lock} failed {moment(request['time_ns'], run)}:"
@@ -67,12 +105,9 @@ def failed_request(request: Mapping[str, Any], run: Run) -> str:
 
 def moment(time_ns: int, run: Run) -> str:
     """When, from the start of the run: ``at 14.0 ms``; in a counterexample ``in step 9``."""
-    from cuzklab.analysis.frames import window
-
-    start, _ = window(run)
     if run.info.time_unit == "step":
-        return f"in step {time_ns - start + 1}"
-    return f"at {format_seconds((time_ns - start) * 1e-9)}"
+        return f"in step {time_ns}"
+    return f"at {format_seconds((time_ns - window(run)[0]) * 1e-9)}"
 
 
 def memory(limit_bytes: int | None) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from cuzklab.analysis.case import Case, metrics_of
 from cuzklab.analysis.model import Finding, Verdict
-from cuzklab.analysis.phrases import memory
+from cuzklab.analysis.phrases import memory, merged
 from cuzklab.trace import Run
 
 FORMAT_VERSION = 1
@@ -102,12 +102,7 @@ def _pick(findings: Iterable[Finding], aspect: str, role: str) -> list[Finding]:
 
 
 def _say(decision: str, head: str, because: list[Finding], case: Case, would_change: str = "") -> Verdict:
-    clauses: list[str] = []
-    for found in because:
-        subject = "it" if found.subject == case.candidate else found.subject
-        clause = f"{subject} {found.gist}"
-        if clause not in clauses:
-            clauses.append(clause)
+    clauses = merged(f"{'it' if found.subject == case.candidate else found.subject} {found.gist}" for found in because)
     sentence = f"{head}: {'; '.join(clauses)}." if clauses else f"{head}."
     return Verdict(decision, sentence, _ids(because), would_change or because[0].would_change)
 

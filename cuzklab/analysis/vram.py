@@ -129,7 +129,8 @@ def failed_requests(run: Run) -> pd.DataFrame:
     -------
     DataFrame
         `event`, `time_ns`, `device`, `worker`, `partition`, `buffer`, `requested_bytes`, `live_bytes`,
-        `limit_bytes`, `short_bytes` (how much more memory it would have taken), `lock_held`.
+        `limit_bytes`, `short_bytes` (how much more memory it would have taken; not above 0 where what was live left
+        room, so that memory kept by the pool or fragmentation was in the way), `lock_held`.
     """
     events = steps(run)
     failed = events[events["op"] == "fail"].rename(columns={"bytes": "requested_bytes"})

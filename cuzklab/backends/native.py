@@ -9,11 +9,13 @@ import ctypes
 import functools
 import hashlib
 import os
+import shlex
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +25,16 @@ from cuzklab.resources import folder
 
 _SOURCES = ("vectors.cpp", "ntt.cpp", "g1.cpp", "g2.cpp")
 # No -march=native: wide vectors make gcc slow to compile these sources and win nothing, assembly does the work.
-_OPTIONS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing")
+_OPTIONS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-strict-aliasing",
+    "-fomit-frame-pointer",
+)
 
 
 @dataclass(frozen=True)
@@ -37,8 +48,9 @@ class FieldPath:
 
 # Best first. AVX-512 IFMA (bit 1) will stand above ADX.
 FIELD_PATHS = (
-    FieldPath("adx", ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx"), 1),
-    FieldPath("portable", (), 0),
+    FieldPath("adx", ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx", "-mgeneral-regs-only"), 1),
+    # Its loops over limbs must be unrolled.
+    FieldPath("portable", ("-O3", "-fno-tree-vectorize"), 0),
 )
 
 
@@ -88,19 +100,31 @@ def find_compiler() -> Compiler:
         None does; the message names the extra that brings one.
     """
     wanted = os.environ.get("CXX")
-    for name in (wanted,) if wanted else ("g++", "clang++"):
-        command = tuple(name.split())
-        if command and shutil.which(command[0]) and (identity := _identity(command)):
-            return Compiler(command, identity)
     if wanted:
-        raise BadInput(f"CXX={wanted}: not a compiler that runs; unset CXX or correct it")
+        compiler = _compiler(*shlex.split(wanted))
+        if compiler is None:
+            raise BadInput(f"CXX={wanted}: not a compiler that runs; unset CXX or correct it")
+        return compiler
     zig = _zig()
-    if zig is not None and (identity := _identity((str(zig), "c++"))):
-        # zig links its own C++ library and turns on sanitizers unless told otherwise; the core needs neither.
-        return Compiler((str(zig), "c++"), identity, ("-nostdlib++", "-fno-sanitize=undefined"))
+    for command in (("g++",), ("clang++",), *([(str(zig), "c++")] if zig else [])):
+        if (compiler := _compiler(*command)) is not None:
+            return compiler
     raise BadInput(
         "no C++ compiler found for the CPU kernels (tried g++, clang++, ziglang): pip install 'cuzklab[cpu]'"
     )
+
+
+def _compiler(*command: str) -> Compiler | None:
+    """The compiler that this command starts, or None."""
+    if not command or shutil.which(command[0]) is None:
+        return None
+    try:
+        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    # zig links its own C++ library and turns on sanitizers unless told otherwise; the core needs neither.
+    zig = Path(command[0]).stem == "zig"
+    return Compiler(command, answer.stdout.strip(), ("-nostdlib++", "-fno-sanitize=undefined") if zig else ())
 
 
 def _zig() -> Path | None:
@@ -111,14 +135,6 @@ def _zig() -> Path | None:
         return None
     path = Path(ziglang.__file__).parent / ("zig.exe" if os.name == "nt" else "zig")
     return path if path.is_file() else None
-
-
-def _identity(command: tuple[str, ...]) -> str | None:
-    try:
-        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return f"{shutil.which(command[0])}\n{answer.stdout.strip()}"
 
 
 def _sources_digest() -> bytes:
@@ -134,7 +150,18 @@ def _compile(compiler: Compiler, sources: tuple[str, ...], options: tuple[str, .
     """Path of the shared library built from `sources`, from the cache where it is there."""
     options = (*_OPTIONS, *compiler.options, *options)
     key = hashlib.sha256(_sources_digest())
-    key.update("\0".join((compiler.identity, *compiler.command, *sources, *options, sys.platform)).encode())
+    key.update(
+        "\0".join(
+            (
+                compiler.identity,
+                str(shutil.which(compiler.command[0])),
+                *compiler.command,
+                *sources,
+                *options,
+                sys.platform,
+            )
+        ).encode()
+    )
     cache = cache_folder()
     library = cache / f"{name}-{key.hexdigest()[:32]}.so"
     if library.is_file():
@@ -200,6 +227,9 @@ class Native:
     compiler: str
 
 
+_loading = threading.Lock()  # the first callers wait for one build instead of each making its own
+
+
 @functools.cache
 def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | None) -> Native:
     compiler = find_compiler()
@@ -207,7 +237,7 @@ def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | No
     path = _compile(compiler, _SOURCES, field.options, f"host-{field.name}")
     library = ctypes.CDLL(str(path))
     _declare(library)
-    return Native(library, path, field.name, compiler.identity.splitlines()[1])
+    return Native(library, path, field.name, compiler.identity.splitlines()[0])
 
 
 def load() -> Native:
@@ -220,7 +250,8 @@ def load() -> Native:
     BadInput
         No compiler, or the cache is not safe to use.
     """
-    return _load(*(os.environ.get(name) for name in ("CUZKLAB_FIELD", "CXX", "XDG_CACHE_HOME")))
+    with _loading:
+        return _load(*(os.environ.get(name) for name in ("CUZKLAB_FIELD", "CXX", "XDG_CACHE_HOME")))
 
 
 _POINTER, _U32, _U64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64

@@ -97,7 +97,13 @@ class Unfolding:
     def started(self, node: Node) -> int:
         """The node at which a two-step effect of `node` is under way."""
         if "started" not in node.successors:
-            self.nodes.append(Node(len(self.nodes), node.actor, node.effect, node.where, begun=node))
+            index = len(self.nodes)
+            self.nodes.append(
+                Node(
+                    index, node.actor, node.effect, node.where, begun=node, programs=node.programs,
+                    position=node.position,
+                )
+            )  # fmt: skip
             node.successors["started"] = len(self.nodes) - 1
         return node.successors["started"]
 

@@ -102,7 +102,11 @@ def blocked_slots(model: Model, state: State) -> list[int]:
 
 
 def waits_for_ever(model: Model, futures: Futures, state: State) -> list[int]:
-    """Slots of the blocked actors that nobody outside this very set can ever set free; empty if there are none."""
+    """Slots of the blocked actors that nobody outside this very set can ever set free; empty if there are none.
+
+    What the others can do is judged by what their programs may still do from where they stand, whatever they receive.
+    So some may have to come further before a deadlock is certain; none is reported that is not one.
+    """
     stuck = blocked_slots(model, state)
     living = model.living(state)
     while True:
@@ -136,12 +140,12 @@ def _suppliers(model: Model, futures: Futures, state: State, slot: int) -> list[
 def cores(model: Model, futures: Futures, state: State, stuck: Iterable[int]) -> list[Core]:
     """The cores of a deadlock among actors that wait for ever."""
     stuck = list(stuck)
-    edges = {slot: [other for other in _suppliers(model, futures, state, slot) if other in stuck] for slot in stuck}
+    edges = {slot: _suppliers(model, futures, state, slot) for slot in stuck}
     reach = {slot: _reachable(edges, slot) for slot in stuck}
     found: dict[tuple[int, ...], str] = {}
     for slot in stuck:
         if slot in reach[slot]:
-            cycle = tuple(sorted(other for other in reach[slot] if slot in reach[other]))
+            cycle = tuple(sorted(other for other in reach[slot] if slot in reach.get(other, ())))
             kinds = {model.node(state, member).effect.wait_kind for member in cycle}
             found[cycle] = "capacity_deadlock" if "memory" in kinds else "lock_order_deadlock"
         elif not edges[slot]:
@@ -156,7 +160,7 @@ def _reachable(edges: Mapping[int, list[int]], start: int) -> set[int]:
         slot = waiting.pop()
         if slot not in seen:
             seen.add(slot)
-            waiting.extend(edges[slot])
+            waiting.extend(edges.get(slot, ()))  # who is not stuck waits for nobody
     return seen
 
 

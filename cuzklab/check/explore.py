@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waiting_of, waits_for_ever
 from cuzklab.check.findings import Exploration, Finding, Step
 from cuzklab.check.model import Fault, Model, State
-from cuzklab.check.search import Budget, LimitReached, Progress, Survey, survey
-from cuzklab.check.shortest import Goal, Quest, all_ended, shorten
+from cuzklab.check.search import Budget, LimitReached, Progress, Survey, real_schedule, survey
+from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, tidy
 from cuzklab.check.words import deadlock_message, fault_message, leak_message
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Effect
@@ -55,6 +55,7 @@ def explore(
     *,
     partial_order: bool = True,
     merge: bool = True,
+    symmetric: bool = True,
     shortest: bool = True,
     queue_bound: int = QUEUE_BOUND,
     max_states: int = MAX_STATES,
@@ -67,9 +68,10 @@ def explore(
     ----------
     programs : mapping of str to sequence of Program
         The actors, and the programs that each runs one after another.
-    partial_order, merge : bool
+    partial_order, merge, symmetric : bool
         The reductions: leave out interleavings of moves that commute; let histories that left a program in the same
-        state share a node. Neither changes what is found.
+        state share a node; visit one of the states that differ only in which of several equal actors is which. None
+        changes what is found.
     shortest : bool
         Look for the shortest schedule of each finding; otherwise the first one found is given.
     queue_bound : int
@@ -92,17 +94,17 @@ def explore(
             raise BadInput(f"{name} must be positive, not {value}")
     budget = Budget(max_states, seconds, progress)
     model = Model(programs, queue_bound, merge)
-    seen = survey(model, budget, partial_order)
+    seen = survey(model, budget, partial_order, symmetric)
     futures = Futures(model)
     found = _causes(model, futures, seen)
     quests = [Quest(_goal(model, futures, item), _first_schedule(seen, item)) for item in found]
     if shortest and not seen.stopped:
         try:
-            shorten(model, quests, budget, seen.reduction)
+            shorten(model, quests, budget, seen.reduction, seen.symmetry)
         except (LimitReached, KeyboardInterrupt):
             pass  # those that are not proved say so
     findings = [
-        _finding(model, futures, item.cause, quest.schedule, quest.proved)
+        _finding(model, futures, item.cause, tidy(model, quest.goal, quest.schedule), quest.proved)
         for item, quest in zip(found, quests, strict=True)
     ]
     findings.sort(key=lambda finding: (len(finding.schedule), finding.kind, finding.effect))
@@ -111,12 +113,13 @@ def explore(
         outcomes.add("ok")
     return Exploration(
         tuple(findings), len(seen.parents), budget.used_s, not seen.stopped, seen.stopped, frozenset(outcomes),
-        programs, queue_bound,
+        tuple(f"{effect} @ {where}" for effect, where in sorted(model.caught)), programs, queue_bound,
     )  # fmt: skip
 
 
 def _first_schedule(seen: Survey, item: _Found) -> list[int]:
-    return min(([*seen.schedule(state), *([] if mover is None else [mover])] for state, mover in item.states), key=len)
+    paths = ([*seen.path(state), *([] if mover is None else [((mover,), None)])] for state, mover in item.states)
+    return real_schedule(min(paths, key=len))
 
 
 def _outcome(item: _Found) -> str:
@@ -174,8 +177,8 @@ def _causes(model: Model, futures: Futures, seen: Survey) -> list[_Found]:
         item = found.setdefault(cause, _Found(cause))
         item.states.append((state, slot))
         item.add_place([(slot, "", node)])
-    for state in seen.blocked.values():
-        for core in cores(model, futures, state, model.living(state)):
+    for state in seen.blocked:
+        for core in cores(model, futures, state, waits_for_ever(model, futures, state)):
             cause = _core_cause(model, state, core)
             item = found.setdefault(cause, _Found(cause))
             item.states.append((state, None))
@@ -231,7 +234,9 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
     if fault is not None:
         actor = steps[-1].actor
         message = fault_message(actor, fault.fault, fault.effect, fault.where, model.view(state))
-        return Finding(cause.kind, message, tuple(steps), str(fault.effect), fault.where, (actor,), (), shortest)
+        return Finding(
+            cause.kind, message, tuple(steps), str(fault.effect), fault.where, (actor,), (), cause.sites, shortest
+        )
     core = _core_at(model, futures, state, cause)
     if core is not None:
         waiting = {slot: waiting_of(model, futures, state, slot) for slot in blocked_slots(model, state)}
@@ -239,9 +244,11 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
         concerned = tuple(waiting[slot] for slot in core.slots)
         return Finding(
             cause.kind, deadlock_message(cause.kind, concerned), tuple(steps), concerned[0].effect, concerned[0].where,
-            tuple(wait.actor for wait in concerned), tuple(waiting[slot] for slot in order), shortest,
+            tuple(wait.actor for wait in concerned), tuple(waiting[slot] for slot in order), cause.sites,
+            shortest,
         )  # fmt: skip
     thing, name, owner = next(leak for leak in leaks(model, state) if _leak_cause(leak) == cause)
     return Finding(
-        "leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), shortest
-    )
+        "leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), cause.sites,
+        shortest,
+    )  # fmt: skip

@@ -42,6 +42,9 @@ class Finding:
         Those concerned.
     wait_for : tuple of Waiting
         Of a deadlock: the blocked actors at its end, those concerned first.
+    sites : tuple of str
+        The effects at fault with their places, without the names of who was there: findings that differ in none of
+        these and in the kind are the same.
     shortest : bool
         No schedule with fewer steps shows the same defect at the same place.
     """
@@ -53,6 +56,7 @@ class Finding:
     where: str = ""
     actors: tuple[str, ...] = ()
     wait_for: tuple[Waiting, ...] = ()
+    sites: tuple[str, ...] = ()
     shortest: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -73,6 +77,8 @@ class Exploration:
         Why it is not complete.
     outcomes : frozenset of str
         How the programs can end, in the words of a run's outcome: ok, device_oom, deadlock, fault.
+    caught : tuple of str
+        Effects that can run out of device memory where a program deals with it.
     programs : mapping
         What was explored, so that a schedule can be replayed.
     """
@@ -83,6 +89,7 @@ class Exploration:
     complete: bool
     stopped: str = ""
     outcomes: frozenset[str] = frozenset()
+    caught: tuple[str, ...] = ()
     programs: Mapping[str, Sequence[Program]] = field(default_factory=dict, repr=False)
     queue_bound: int = 0
 
@@ -135,6 +142,7 @@ class CheckResult:
             "seconds": round(self.seconds, 3),
             "complete": self.complete,
             "stopped": self.exploration.stopped,
+            "caught": list(self.exploration.caught),
             "policy": self.policy,
             "conditions": dict(self.conditions),
         }

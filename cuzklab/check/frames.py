@@ -9,11 +9,11 @@ apart, which is always right and only makes more states.
 
 import gc
 from collections.abc import Hashable
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
-_PLAIN = (int, float, complex, str, bytes, type(None), type(Ellipsis))
+_PLAIN = (int, float, complex, str, bytes, range, type(None), type(Ellipsis))
 _BY_IDENTITY = (CodeType, FunctionType, BuiltinFunctionType, ModuleType, type)
 _ITERATORS = (
     type(iter(())),
@@ -24,6 +24,21 @@ _ITERATORS = (
     enumerate,
     zip,
 )
+
+
+class _Same:
+    """Equal only to itself by identity of what it stands for, which it keeps alive."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.of is other.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
 
 
 class _Unknown(Exception):
@@ -51,20 +66,22 @@ def _freeze_generator(generator: GeneratorType, seen: dict[int, int]) -> Hashabl
         if value is not variables and not isinstance(value, FrameType)
     )
     # Names tell which variables are bound: referents alone leave out the others.
-    return "generator", id(frame.f_code), frame.f_lasti, tuple(sorted(variables)), held
+    return "generator", _Same(frame.f_code), frame.f_lasti, tuple(sorted(variables)), held
 
 
 def _freeze(value: Any, seen: dict[int, int]) -> Hashable:
     if isinstance(value, _PLAIN):
         return type(value), value
     if isinstance(value, _BY_IDENTITY):
-        return "same", id(value)
+        return _Same(value)
     if id(value) in seen:  # mutable things that are one and the same must stay so
         return "again", seen[id(value)]
     if type(value) is tuple:
         return "tuple", *(_freeze(item, seen) for item in value)
     if is_dataclass(value) and type(value).__dataclass_params__.frozen:
-        return type(value), value
+        # Fields that do not take part in comparison count too: they must be the very same things.
+        hidden = tuple(_Same(getattr(value, field.name)) for field in fields(value) if not field.compare)
+        return type(value), value, hidden
     seen[id(value)] = len(seen)
     if isinstance(value, GeneratorType):
         return _freeze_generator(value, seen)
@@ -73,7 +90,10 @@ def _freeze(value: Any, seen: dict[int, int]) -> Hashable:
     if type(value) is dict:
         return "dict", *((_freeze(key, seen), _freeze(item, seen)) for key, item in value.items())
     if type(value) is CellType:
-        return "cell", _freeze(value.cell_contents, seen) if value != CellType() else None
+        try:
+            return "cell", _freeze(value.cell_contents, seen)
+        except ValueError:  # empty
+            return ("cell",)
     if isinstance(value, _ITERATORS):
         return "iterator", type(value), _freeze(value.__reduce__()[1:], seen)
     raise _Unknown

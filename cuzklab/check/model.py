@@ -11,7 +11,7 @@ indivisible step, except those that declare ``two_steps`` (a launch), whose star
 that others see the busy device and the scratch memory. An upload is done as soon as it is queued.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -75,18 +75,26 @@ BLOCKED = Move(blocked=True)
 class _Table:
     """The moves of one node, by the values of the slots that its effect reads."""
 
-    __slots__ = ("moves", "reads", "select", "writes")
+    __slots__ = ("moves", "reads", "select", "touched", "writes")
 
     def __init__(self) -> None:
         self.reads: tuple[int, ...] = ()
         self.select: Any = lambda state: ()
         self.writes: set[int] = set()
+        self.touched: frozenset[int] = frozenset()  # all slots that it reads or writes
         self.moves: dict[Any, Move] = {}
 
     def widen(self, slots: set[int]) -> None:
         self.reads = tuple(sorted({*self.reads, *slots}))
         self.select = itemgetter(*self.reads)
         self.moves.clear()
+
+    def add(self, reads: set[int], written: Iterable[int]) -> None:
+        """Take note of what an evaluation read and wrote."""
+        self.writes.update(written)
+        if not reads <= set(self.reads):
+            self.widen(reads)
+        self.touched = frozenset((*self.reads, *self.writes))
 
 
 class StateView:
@@ -128,6 +136,7 @@ class Model:
     def __init__(self, programs: Mapping[str, Sequence[Program]], queue_bound: int, merge: bool = True) -> None:
         if not programs:
             raise BadInput("nothing to check: there are no programs")
+        self.programs = {actor: tuple(sequence) for actor, sequence in programs.items()}
         self.queue_bound = queue_bound
         self.unfolding = Unfolding(merge)
         self.nodes: list[Node] = self.unfolding.nodes
@@ -136,15 +145,17 @@ class Model:
         self.names: list[Hashable] = []  # of each slot: the actor's name, or the key
         self.values: list[list[Any]] = []  # of each slot: the values seen, by their number; unused for actors
         self.actor_slots: list[int] = []
+        self.is_actor: set[int] = set()
         self.lock_slots: list[int] = []
         self.parents: dict[int, int] = {}  # of a forked actor's slot: the slot of the actor that forked it
         self.contended_tasks: set[int] = set()  # slots of tasks whose name was forked again before they were joined
         self.successors: dict[int, set[int]] = {}  # of a node, whatever the state: nodes of the same actor
         self.forks: dict[int, set[tuple[int, int]]] = {}  # of a node: (slot, first node) of the actors it starts
+        self.caught: dict[tuple[str, str], None] = {}  # effects (with their lines) whose failure a program dealt with
         self._numbers: list[dict[Any, int]] = []
         self._slots: dict[Hashable, int] = {}
         self._roots: dict[int, int] = {}
-        for actor, sequence in programs.items():
+        for actor, sequence in self.programs.items():
             self._roots[self.actor_slot(actor)] = self.unfolding.root(actor, sequence)
         if all(root == ENDED for root in self._roots.values()):
             raise BadInput("nothing to check: no program yields an effect")
@@ -157,7 +168,8 @@ class Model:
 
     def actor_slot(self, actor: str) -> int:
         slot = self._slot(("actor", actor), actor)
-        if slot not in self.actor_slots:
+        if slot not in self.is_actor:
+            self.is_actor.add(slot)
             self.actor_slots.append(slot)
         return slot
 
@@ -200,9 +212,11 @@ class Model:
         return [slot for slot in self.actor_slots if state[slot] > ENDED]
 
     def table(self, number: int) -> _Table:
-        while len(self.tables) < len(self.nodes):
-            self.tables.append(_Table())
-        return self.tables[number]
+        try:
+            return self.tables[number]
+        except IndexError:
+            self.tables.extend(_Table() for _ in range(len(self.nodes) - len(self.tables)))
+            return self.tables[number]
 
     def move(self, state: State, slot: int) -> Move:
         """What the actor in the slot does next."""
@@ -211,11 +225,9 @@ class Model:
         move = table.moves.get(table.select(state))
         if move is None:
             move, view = self._evaluate(state, slot, self.nodes[number])
-            table.writes.update(view.written)
             if len(self.names) > self.width:
                 raise WidthExceeded
-            if not view.reads <= set(table.reads):
-                table.widen(view.reads)
+            table.add(view.reads, view.written)
             table.moves[table.select(state)] = move
         return move
 
@@ -257,7 +269,10 @@ class Model:
             result = effect.start(view, actor)
         except OutOfDeviceMemory as fault:
             view.written.clear()
-            return self.unfolding.thrown(node, fault)
+            following = self.unfolding.thrown(node, fault)
+            if not isinstance(following, Escape):
+                self.caught[str(effect), node.where] = None
+            return following
         if effect.two_steps:
             return self.unfolding.started(node)
         effect.finish(view, actor)

@@ -4,8 +4,8 @@ Partial-order reduction by singleton persistent sets: where the next move *m* of
 that the others can do before A moves again, only *m* is explored. Every schedule σ of the others from that state can
 be preceded by *m*: σ stays possible, does the same, and faults at the same effects; and a schedule that contains *m*
 can have it moved to its front. Programs are finite, so *m* is put off nowhere for ever. Hence each fault, each state in
-which nobody can move and each node that an actor can reach is still found. A move that itself faults is never
-taken alone, as it would end the search below it.
+which everybody is blocked or about to fault, and each node that an actor can reach is still found. A move that itself
+faults is never taken alone, as it would end the search below it.
 
 *m* is known to commute when each key that it touches
 
@@ -20,8 +20,11 @@ assumptions, so by the argument above the reduced search reaches a state in whic
 actor; what it touches is then noted whether or not it can take place.
 """
 
+from collections.abc import Iterable
+
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.model import Model, Move, State
+from cuzklab.check.symmetry import Symmetry
 
 
 class AssumptionBroken(Exception):
@@ -31,8 +34,8 @@ class AssumptionBroken(Exception):
 class PartialOrder:
     """What is known about who touches which key under which locks, and what was relied on."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, symmetry: Symmetry | None = None) -> None:
+        self._model, self._symmetry = model, symmetry
         self._users: dict[int, set[int]] = {}
         self._guards: dict[int, frozenset[int]] = {}
         self._relied: set[int] = set()
@@ -51,34 +54,42 @@ class PartialOrder:
         holders = tuple([state[lock] for lock in model.lock_slots])
         if self._eager_endings & model.contended_tasks:
             raise AssumptionBroken
-        signature = (state[slot], len(table.reads) + len(table.writes), holders)
+        signature = (state[slot], len(table.touched), holders)
         if signature in self._noted:
             return
         self._noted.add(signature)
         held, broken = self._held(state, slot), False
-        for key in {*table.reads, *table.writes}:
-            users = self._users.setdefault(key, set())
-            guards = self._guards.get(key)
-            if slot in users and guards <= held:
+        renamings = self._symmetry.all_renamings() if self._symmetry else ()
+        for key in table.touched:
+            if slot in self._users.get(key, ()) and self._guards[key] <= held:
                 continue
-            users.add(slot)
-            self._guards[key] = held if guards is None else guards & held
-            broken |= key in self._relied
+            broken |= self._learn(key, slot, held)
+            for renaming in renamings:  # what one member does, all do under their own names
+                image = frozenset(renaming.slot(lock) for lock in held)
+                broken |= self._learn(renaming.slot(key), renaming.slot(slot), image)
         if broken:
             raise AssumptionBroken
+
+    def _learn(self, key: int, user: int, held: frozenset[int]) -> bool:
+        """Keep that the user touches a key while it holds some locks; whether that breaks what was relied on."""
+        self._users.setdefault(key, set()).add(user)
+        self._guards[key] = self._guards.get(key, held) & held
+        return key in self._relied
 
     def alone(self, state: State, slot: int, move: Move) -> bool:
         """Whether the move, which is possible and does not fault, need not be interleaved with those of others."""
         model = self._model
         node = model.node(state, slot)
-        touched = self._touched(state, slot)
+        touched = model.table(state[slot]).touched
         if node.effect.gives and not node.begun:
-            touched = set()
+            touched = frozenset()
         if slot in model.parents and move.following == ENDED:
             # The end of a forked program lets a join go on and is otherwise noticed only by a fork of the same name.
             task = model.key_slot(("task", node.actor))
-            if task not in model.contended_tasks:
-                touched.discard(task)
+            if task in model.contended_tasks:
+                touched |= {task}
+            else:
+                touched -= {task}
                 self._eager_endings.add(task)
         if not self._unshared(state, slot, touched):
             return False
@@ -90,19 +101,18 @@ class PartialOrder:
 
         Such a move can be put off until just before the actor's next. To be asked after a complete survey.
         """
-        return self._unshared(state, slot, self._touched(state, slot))
+        starts_another = state[slot] in self._model.forks
+        return not starts_another and self._unshared(state, slot, self._model.table(state[slot]).touched)
 
-    def _touched(self, state: State, slot: int) -> set[int]:
-        table = self._model.table(state[slot])
-        return {*table.reads, *table.writes}
-
-    def _unshared(self, state: State, slot: int, touched: set[int]) -> bool:
-        held = None
+    def _unshared(self, state: State, slot: int, touched: Iterable[int]) -> bool:
+        """Whether each key is for now out of reach of everybody but the actor."""
         for key in touched:
-            if not all(self._dormant(state, user, slot) for user in self._users[key] if user != slot):
-                held = self._held(state, slot) if held is None else held
-                if not self._guards[key] & held:
-                    return False
+            for user in self._users[key]:
+                if user != slot and not self._dormant(state, user, slot):
+                    guards = self._guards[key]
+                    if not guards or not guards & self._held(state, slot):
+                        return False
+                    break
         return True
 
     def _held(self, state: State, slot: int) -> frozenset[int]:

@@ -5,16 +5,32 @@ that the programs can go round for ever, which is refused: a policy's program mu
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.model import Model, Move, State, WidthExceeded
 from cuzklab.check.reduction import AssumptionBroken, PartialOrder
+from cuzklab.check.symmetry import Renaming, Symmetry, SymmetryBroken
 from cuzklab.errors import BadInput
 
+Step = tuple[State, int, Renaming | None]
 Progress = Callable[[int, float], None]
 _TICK = 1024  # states between two looks at the clock
+
+
+def real_schedule(path: Iterable[tuple[tuple[int, ...], Renaming | None]]) -> list[int]:
+    """Slots of the actors that move, under their own names, from moves among representatives."""
+    schedule: list[int] = []
+    renamed: list[Renaming] = []
+    for slots, renaming in path:
+        for slot in slots:
+            for earlier in reversed(renamed):
+                slot = earlier.inverse.slot(slot)
+            schedule.append(slot)
+        if renaming is not None:
+            renamed.append(renaming)
+    return schedule
 
 
 class LimitReached(Exception):
@@ -64,36 +80,40 @@ class Survey:
     Attributes
     ----------
     parents : dict
-        For each state seen the state and the actor's slot through which it was first reached.
+        For each state seen, the state and the actor's slot through which it was first reached, and the renaming that
+        made a representative of it.
     faults : dict
-        For each faulting move (by the node at which it happens) one state and slot.
-    blocked : dict
-        For each combination of nodes at which nobody can move though somebody has not ended, one state.
+        For each faulting move, with its actor's slot and node, one state.
+    blocked : list
+        States in which everybody who has not ended is blocked, or fails at the next move.
     ended : list
         States in which every program has ended.
     stopped : str
         Why the search ended before its time; empty when it is complete.
     reduction : PartialOrder or None
         What was learned about who shares what, where the survey was reduced.
+    symmetry : Symmetry or None
+        Which actors are alike, where only representatives were visited.
     """
 
-    parents: dict[State, tuple[State, int] | None] = field(default_factory=dict)
+    parents: dict[State, Step | None] = field(default_factory=dict)
     faults: dict[tuple[int, int, Move], State] = field(default_factory=dict)
-    blocked: dict[tuple[int, ...], State] = field(default_factory=dict)
+    blocked: list[State] = field(default_factory=list)
     ended: list[State] = field(default_factory=list)
     stopped: str = ""
     reduction: PartialOrder | None = None
+    symmetry: Symmetry | None = None
 
-    def schedule(self, state: State) -> list[int]:
-        """Slots of the actors that moved, from the start to the state."""
+    def path(self, state: State) -> list[tuple[tuple[int, ...], Renaming | None]]:
+        """The moves from the start to the state: slots of actors, and renamings."""
         path = []
         while (step := self.parents[state]) is not None:
-            state, slot = step
-            path.append(slot)
+            state, slot, renaming = step
+            path.append(((slot,), renaming))
         return path[::-1]
 
 
-def survey(model: Model, budget: Budget, partial_order: bool = True) -> Survey:
+def survey(model: Model, budget: Budget, partial_order: bool = True, symmetric: bool = True) -> Survey:
     """Explore a model from its start.
 
     Parameters
@@ -102,21 +122,30 @@ def survey(model: Model, budget: Budget, partial_order: bool = True) -> Survey:
     budget : Budget
     partial_order : bool
         Leave out interleavings that `PartialOrder` shows to be superfluous.
+    symmetric : bool
+        Visit one state of those that differ only in who is who.
 
     Raises
     ------
     BadInput
         The programs can go on for ever, or yield something that is no effect.
     """
-    reduction = PartialOrder(model) if partial_order else None
+    symmetry = Symmetry(model) if symmetric else None
+    if symmetry is not None and not symmetry.groups:
+        symmetry = None
+    reduction = PartialOrder(model, symmetry) if partial_order else None
     while True:
-        found = Survey(reduction=reduction)
+        found = Survey(reduction=reduction, symmetry=symmetry)
         try:
-            _explore(model, budget, reduction, found)
+            _explore(model, budget, found)
+            if symmetry is not None:
+                symmetry.close()
         except (WidthExceeded, AssumptionBroken):
             if reduction is not None:
                 reduction.restart()
             continue
+        except SymmetryBroken:
+            return survey(model, budget, partial_order, symmetric=False)
         except LimitReached as limit:
             found.stopped = str(limit)
         except KeyboardInterrupt:
@@ -124,10 +153,10 @@ def survey(model: Model, budget: Budget, partial_order: bool = True) -> Survey:
         return found
 
 
-def _explore(model: Model, budget: Budget, reduction: PartialOrder | None, found: Survey) -> None:
-    initial = model.initial()
+def _explore(model: Model, budget: Budget, found: Survey) -> None:
+    initial, symmetry = model.initial(), found.symmetry
     parents = found.parents
-    stack: list[tuple[State, tuple[State, int] | None]] = [(initial, None)]
+    stack: list[tuple[State, Step | None]] = [(initial, None)]
     above: set[State] = set()  # states whose successors are being explored
     while stack:
         state, step = stack.pop()
@@ -139,22 +168,23 @@ def _explore(model: Model, budget: Budget, reduction: PartialOrder | None, found
         parents[state] = step
         if len(parents) % _TICK == 0:
             budget.check(len(parents))
-        moves = _moves(model, state, reduction)
-        if not moves:
+        moves = _moves(model, state, found.reduction)
+        if all(move.fault is not None for _, move in moves):
             _note_end(model, state, found)
-            continue
         above.add(state)
         stack.append((state, None))
         for slot, move in moves:
             if move.fault is not None:
                 found.faults.setdefault((slot, state[slot], move), state)
                 continue
-            following = move.apply(state)
+            following, renaming = move.apply(state), None
+            if symmetry is not None:
+                following, renaming = symmetry.representative(following)
             if following in above:
                 node = model.node(state, slot)
                 raise BadInput(f"{node.where}: the program of {node.actor} can go on for ever ({node.effect})")
             if following not in parents:
-                stack.append((following, (state, slot)))
+                stack.append((following, (state, slot, renaming)))
 
 
 def _moves(model: Model, state: State, reduction: PartialOrder | None) -> list[tuple[int, Move]]:
@@ -172,6 +202,6 @@ def _moves(model: Model, state: State, reduction: PartialOrder | None) -> list[t
 
 def _note_end(model: Model, state: State, found: Survey) -> None:
     if any(state[slot] > ENDED for slot in model.actor_slots):
-        found.blocked.setdefault(tuple([state[slot] for slot in model.actor_slots]), state)
+        found.blocked.append(state)
     else:
         found.ended.append(state)

@@ -4,16 +4,22 @@ The estimate is the number of steps that the actors concerned must still make in
 others do. It never exceeds the truth, so the first schedule that A* completes is a shortest one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.model import Fault, Model, State
 from cuzklab.check.reduction import PartialOrder
-from cuzklab.check.search import Budget
+from cuzklab.check.search import Budget, real_schedule
+from cuzklab.check.symmetry import Renaming, Symmetry
 
 _TICK = 1024
 _FAR = 1 << 30
+Parents = dict[State, tuple[State, tuple[int, ...], Renaming | None]]
+
+
+# Some actors (slots), each at one of some nodes.
+Place = tuple[tuple[int, frozenset[int]], ...]
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Goal:
         Whether a state in which an alternative holds shows the finding.
     """
 
-    places: tuple[tuple[tuple[int, frozenset[int]], ...], ...]
+    places: tuple[Place, ...]
     fault: Callable[[Fault, str], bool] | None = None
     state: Callable[[State], bool] | None = None
 
@@ -51,12 +57,22 @@ def distances(model: Model, targets: Iterable[int]) -> dict[int, int]:
     return found
 
 
-def _estimate(model: Model, goals: Iterable[Goal]) -> Callable[[State], int]:
+def _everybodys(place: Place, symmetry: Symmetry | None) -> list[Place]:
+    """A place under all names."""
+    renamings = symmetry.all_renamings() if symmetry else ()
+    return [place] + [
+        tuple((renaming.slot(slot), frozenset(map(renaming.node, targets))) for slot, targets in place)
+        for renaming in renamings
+    ]
+
+
+def _estimate(model: Model, goals: Iterable[Goal], symmetry: Symmetry | None) -> Callable[[State], int]:
     """A number of steps that any schedule from a state to any of the goals still needs."""
     goals = list(goals)
     alone: dict[int, set[int]] = {}
     together = []
-    for place in (place for goal in goals for place in goal.places):
+    every = (place for goal in goals for known in goal.places for place in _everybodys(known, symmetry))
+    for place in every:
         if len(place) == 1:
             alone.setdefault(place[0][0], set()).update(place[0][1])
         else:
@@ -97,7 +113,13 @@ class Quest:
     proved: bool = False
 
 
-def shorten(model: Model, quests: Sequence[Quest], budget: Budget, reduction: PartialOrder | None = None) -> None:
+def shorten(
+    model: Model,
+    quests: Sequence[Quest],
+    budget: Budget,
+    reduction: PartialOrder | None = None,
+    symmetry: Symmetry | None = None,
+) -> None:
     """Make the schedules of some quests the shortest.
 
     Parameters
@@ -109,6 +131,8 @@ def shorten(model: Model, quests: Sequence[Quest], budget: Budget, reduction: Pa
     budget : Budget
     reduction : PartialOrder, optional
         Of the survey: lets moves that nobody notices be put off (`_rush`).
+    symmetry : Symmetry, optional
+        Of the survey: lets representatives stand for states that differ in names.
 
     Raises
     ------
@@ -117,18 +141,20 @@ def shorten(model: Model, quests: Sequence[Quest], budget: Budget, reduction: Pa
     """
     in_moves = [quest for quest in quests if quest.goal.fault is not None]
     if in_moves:
-        _shorten(model, in_moves, budget, reduction)
+        _shorten(model, in_moves, budget, reduction, symmetry)
     for quest in quests:
         if quest.goal.fault is None:  # who stands where matters at the end, so no move can be put off
-            _shorten(model, [quest], budget, None)
+            _shorten(model, [quest], budget, None, symmetry)
 
 
-def _shorten(model: Model, quests: list[Quest], budget: Budget, reduction: PartialOrder | None) -> None:
+def _shorten(
+    model: Model, quests: list[Quest], budget: Budget, reduction: PartialOrder | None, symmetry: Symmetry | None
+) -> None:
     pending = list(quests)
-    estimate = _estimate(model, [quest.goal for quest in pending])
+    estimate = _estimate(model, [quest.goal for quest in pending], symmetry)
     initial = model.initial()
     steps: dict[State, int] = {initial: 0}
-    parents: dict[State, tuple[State, tuple[int, ...]]] = {}
+    parents: Parents = {}
     longest = max(len(quest.schedule) for quest in pending)
     least = min(estimate(initial), longest)
     # By the steps made and to be made: a state, the steps made, and the last moves of a quest that ends there.
@@ -142,7 +168,7 @@ def _shorten(model: Model, quests: list[Quest], budget: Budget, reduction: Parti
             pending = [quest for quest in pending if not quest.proved]
             if not pending:
                 return
-            estimate = _estimate(model, [quest.goal for quest in pending])
+            estimate = _estimate(model, [quest.goal for quest in pending], symmetry)
             longest = max(len(quest.schedule) for quest in pending)
         if not buckets[least]:
             least += 1
@@ -151,7 +177,7 @@ def _shorten(model: Model, quests: list[Quest], budget: Budget, reduction: Parti
         if end is not None:
             quest, moves = end
             if not quest.proved:
-                quest.schedule = [*_path(parents, initial, state), *moves]
+                quest.schedule = _schedule(parents, initial, state, moves)
             continue
         if steps[state] < made:
             continue
@@ -160,19 +186,22 @@ def _shorten(model: Model, quests: list[Quest], budget: Budget, reduction: Parti
             budget.check(taken)
         for quest in pending:
             if quest.goal.state is not None and estimate(state) == 0 and quest.goal.state(state):
-                quest.schedule = _path(parents, initial, state)
+                quest.schedule = _schedule(parents, initial, state)
         for slot in model.living(state):
             moves, following, fault = _rush(model, reduction, state, slot)
-            total = made + len(moves)
+            total, renaming = made + len(moves), None
+            if symmetry is not None and moves and fault is None:
+                following, renaming = symmetry.representative(following)
             if fault is not None:
                 for quest in pending:
-                    if total < len(quest.schedule) and quest.goal.fault(fault, model.names[slot]):
+                    shows = quest.goal.fault is not None and quest.goal.fault(fault, model.names[slot])
+                    if shows and total < len(quest.schedule):
                         buckets[max(total, least)].append((state, made, (quest, moves)))
             elif moves and total < steps.get(following, _FAR):
                 left = estimate(following)
                 if total + left < longest:
                     steps[following] = total
-                    parents[following] = (state, moves)
+                    parents[following] = (state, moves, renaming)
                     # An estimate may fall by more than the steps made; the order of buckets must not go back.
                     buckets[max(total + left, least)].append((following, total, None))
 
@@ -202,12 +231,43 @@ def _rush(
             return (), state, None
 
 
-def _path(parents: Mapping[State, tuple[State, tuple[int, ...]]], initial: State, state: State) -> list[int]:
-    pieces: list[tuple[int, ...]] = []
+def _schedule(parents: Parents, initial: State, state: State, last: tuple[int, ...] = ()) -> list[int]:
+    path: list[tuple[tuple[int, ...], Renaming | None]] = [(last, None)]
     while state != initial:
-        state, moves = parents[state]
-        pieces.append(moves)
-    return [slot for moves in reversed(pieces) for slot in moves]
+        state, moves, renaming = parents[state]
+        path.append((moves, renaming))
+    return real_schedule(reversed(path))
+
+
+def tidy(model: Model, goal: Goal, schedule: list[int]) -> list[int]:
+    """The same steps with fewer changes of actor, where that order shows the goal too."""
+    schedule = list(schedule)
+    for place in range(len(schedule) - 2):
+        actor = schedule[place]
+        if schedule[place + 1] == actor:
+            continue
+        later = next((index for index in range(place + 2, len(schedule)) if schedule[index] == actor), None)
+        if later is not None:
+            moved = [*schedule[: place + 1], actor, *schedule[place + 1 : later], *schedule[later + 1 :]]
+            if shows(model, goal, moved):
+                schedule = moved
+    return schedule
+
+
+def shows(model: Model, goal: Goal, schedule: Sequence[int]) -> bool:
+    """Whether a schedule can take place and shows the goal at its end."""
+    state = model.initial()
+    for number, slot in enumerate(schedule, 1):
+        if state[slot] <= ENDED:
+            return False
+        move = model.move(state, slot)
+        if move.fault is not None:
+            at_end = number == len(schedule) and goal.fault is not None
+            return at_end and goal.fault(move.fault, model.names[slot])
+        if move.blocked:
+            return False
+        state = move.apply(state)
+    return goal.state is not None and goal.state(state)
 
 
 def all_ended(model: Model) -> tuple[tuple[int, frozenset[int]], ...]:

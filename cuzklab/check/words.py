@@ -1,17 +1,11 @@
 """Findings in sentences."""
 
-import re
 from collections.abc import Sequence
 
 from cuzklab.check.deadlock import Holder, Waiting
 from cuzklab.policies.effects import Effect, OutOfDeviceMemory, PolicyFault, World, live_buffers
 from cuzklab.policies.model import Gpu
-from cuzklab.units import format_size
-
-
-def sizes_in_words(text: str) -> str:
-    """Bytes in a text (``8589934592 B``) as people write them (``8.00 GiB``)."""
-    return re.sub(r"\b(\d+) B\b", lambda match: format_size(int(match[1])), text)
+from cuzklab.units import format_size, sizes_in_words
 
 
 def memory_in_words(world: World, gpu: Gpu) -> str:

@@ -15,7 +15,7 @@ from cuzklab.live.board import Blocked, Stopped, raise_pending
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
 from cuzklab.policies.effects import OutOfDeviceMemory, PolicyFault
-from cuzklab.policies.engine import Outcome, worker_device
+from cuzklab.policies.engine import Outcome
 from cuzklab.policies.model import (
     Buffer,
     Flag,
@@ -44,6 +44,11 @@ class RecordedEvent:
     event: devices.Event
 
 
+def _device_of(program: Program) -> int | None:
+    """The device that a program works for, by its arguments; None where it works for none."""
+    return next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), None)
+
+
 class Actor:
     """A thread that runs a program.
 
@@ -65,13 +70,15 @@ class Actor:
         self.ended = False
         self.pending_fault: PolicyFault | None = None
         self.parent = parent
-        self.device = worker_device(name)
+        self.device = _device_of(program) if parent is None else parent.device
         self.locks: dict[Lock, LockUse] = {}
         self.thread = threading.Thread(target=self._drive, name=name, daemon=True)
         self._run = run
         self._program = program
         self._allocations = 0
-        self._call_start: int | None = None
+        # A forked program works for its parent's call, and may be the one that ends it.
+        self._call_start: int | None = parent._call_start if parent else None
+        self._call_range: Any = parent._call_range if parent else None
 
     @property
     def partition(self) -> str:
@@ -144,18 +151,17 @@ class Actor:
     def alloc(self, effect: effects.Alloc) -> Buffer:
         memory = self._run.memory(effect.gpu)
         partition = effect.partition.name if effect.partition else ""
-        self._allocations += 1
-        buffer = Buffer(
-            effect.name, effect.size_bytes, effect.gpu, self.name, self._allocations, partition, effect.pooled
-        )
+        serial = self._allocations + 1
+        buffer = Buffer(effect.name, effect.size_bytes, effect.gpu, self.name, serial, partition, effect.pooled)
         will_wait = effect.on_full == "wait"
         while True:
             if effect.device_wide:
                 self._wait_for_idle(effect.gpu)
             frees = memory.frees
             try:
-                with self._span(f"alloc {effect.name}", "memory", effect.gpu):
+                with self._span("alloc", "memory", effect.gpu):
                     memory.allocate(self, buffer, self.lock_held, will_wait=will_wait)
+                self._allocations = serial
                 return buffer
             except OutOfDeviceMemory:
                 if not will_wait:
@@ -172,7 +178,7 @@ class Actor:
         gpu = effect.buffer.gpu
         if effect.device_wide:
             self._wait_for_idle(gpu)
-        with self._span(f"free {effect.buffer.name}", "memory", gpu):
+        with self._span("free", "memory", gpu):
             self._run.memory(gpu).free(self, effect.buffer, self.lock_held)
 
     def reserve(self, gpu: Gpu, size_bytes: int) -> None:
@@ -200,7 +206,7 @@ class Actor:
         memory = self._run.memory(gpu).memory(gpu, effect.targets, name)
         targets = tuple(memory[buffer.name] for buffer in effect.targets)
         pinned = effect.source in self._run.pinned
-        with self._span("upload", "transfer", gpu), self._stage("upload", effect.partition):
+        with self._stage("upload", effect.partition):
             pieces = self._run.workload.pieces(effect.partition, effect.source, targets)
             size_bytes = sum(piece.source.nbytes for piece in pieces)
             issue = self._run.now()
@@ -219,7 +225,8 @@ class Actor:
             )
             self._run.transfers.append((row, work))
             if not pinned:
-                work.wait()
+                with self._span("upload", "transfer", gpu):
+                    work.wait()
 
     def record_event(self, stream: Stream) -> RecordedEvent:
         return RecordedEvent(stream, self._run.stream(stream).record())
@@ -288,10 +295,12 @@ class Actor:
 
     def device_sync(self, gpu: Gpu) -> None:
         self._wait_for_idle(gpu)
+        with self._span("device_sync", "memory", gpu):
+            self._run.memory(gpu).device.sync()
 
     def trim_pool(self, gpu: Gpu) -> None:
         self._wait_for_idle(gpu)
-        with self._span("trim pool", "memory", gpu):
+        with self._span("trim_pool", "memory", gpu):
             self._run.memory(gpu).device.trim()
         self._run.memory(gpu).became_free()
 
@@ -327,7 +336,7 @@ class Actor:
             self.subject = item
             if self.device is not None:
                 self._call_start = self._run.now()
-                self._run.instruments.push(PROVED, CALL)
+                self._call_range = self._run.instruments.begin_range(PROVED, CALL)
         return item
 
     def fork(self, effect: effects.Fork) -> Task:
@@ -378,7 +387,7 @@ class Actor:
         """The GPU call of a partition is over, or its synthesis has failed."""
         start, self._call_start = self._call_start, None
         if start is not None:
-            self._run.instruments.pop()
+            self._run.instruments.end_range(self._call_range)
             name = PROVED if outcome.ok else FAILED
             self._add(
                 Span(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cuzklab.policies.effects import PolicyFault
+from cuzklab.policies.model import WaitFor
 
 
 class Stopped(BaseException):
@@ -23,20 +24,6 @@ class Waiter(Protocol):
 
     name: str
     pending_fault: PolicyFault | None
-
-
-@dataclass(frozen=True)
-class WaitFor:
-    """One edge, or several, of the wait-for graph at a deadlock: an actor, what it waits for, who has that."""
-
-    actor: str
-    kind: str
-    on: str
-    holders: tuple[str, ...]
-
-    def __str__(self) -> str:
-        held = f" (held by {', '.join(self.holders)})" if self.holders else ""
-        return f"{self.actor} waits for {self.kind} {self.on}{held}"
 
 
 @dataclass(frozen=True)
@@ -97,8 +84,6 @@ class Board:
         Given each actor and each of its waits, with the mutex held.
     mutex : Lock
         Guards every attribute, and whatever predicates read.
-    over : Condition
-        Notified when the last actor has ended, and when a run is stopped.
     verdict : Verdict or None
         Set once the run is being stopped.
     """
@@ -111,9 +96,6 @@ class Board:
     _blocked: dict[Waiter, tuple[Blocked, int, tuple[str, ...]]] = field(default_factory=dict)
     _conditions: list[threading.Condition] = field(default_factory=list)
     _wake_lock_waiters: list[Callable[[], None]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.over = self.condition()
 
     def condition(self) -> threading.Condition:
         """A condition on the board's mutex, woken when the run is stopped."""
@@ -132,9 +114,7 @@ class Board:
     def leave(self) -> None:
         """An actor has ended; the mutex is held."""
         self._active -= 1
-        if self._active == 0:
-            self.over.notify_all()
-        else:
+        if self._active:
             self._look_for_deadlock()
 
     @property
@@ -152,10 +132,9 @@ class Board:
         self._look_for_deadlock()
 
     def unblock(self, actor: Waiter) -> None:
-        """Say that an actor goes on; the mutex is held. Unwinds it if the run is being stopped."""
+        """Say that an actor goes on; the mutex is held."""
         blocked, start, holders = self._blocked.pop(actor)
         self.record(actor, Waited(blocked.kind, blocked.on, start, self.clock(), holders))
-        self.check()
 
     def wait(self, actor: Waiter, blocked: Blocked) -> None:
         """Block an actor on a condition until it is ready, unless it is; the mutex is held.
@@ -172,6 +151,7 @@ class Board:
         while not (blocked.ready() or actor.pending_fault or self.verdict):
             blocked.condition.wait()
         self.unblock(actor)
+        self.check()
         raise_pending(actor)
 
     def deliver(self, actor: Waiter, fault: PolicyFault) -> None:
@@ -204,7 +184,11 @@ class Board:
             if blocked.ready() or (actor.pending_fault and blocked.condition is not None):
                 return
         edges = self.waits_for()
-        self.stop(Verdict("deadlock", "nobody can go on: " + "; ".join(map(str, edges)), edges))
+        # Those who have what another wants are the heart of it; the rest queue behind them.
+        core = [edge for edge in edges if edge.holders] or edges
+        others = len(edges) - len(core)
+        behind = f"; {others} {'others wait' if others > 1 else 'other waits'} behind them" if others else ""
+        self.stop(Verdict("deadlock", "nobody can go on: " + "; ".join(map(str, core)) + behind, edges))
 
 
 def _known(holders: tuple[str, ...]) -> tuple[str, ...]:

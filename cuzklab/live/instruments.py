@@ -27,14 +27,23 @@ class Ranges:
         self._attributes: dict[tuple[str, str], Any] = {}
 
     def push(self, name: str, category: str) -> None:
+        self._domain.push_range(self._attributes_of(name, category))
+
+    def pop(self) -> None:
+        self._domain.pop_range()
+
+    def begin(self, name: str, category: str) -> Any:
+        return self._domain.start_range(self._attributes_of(name, category))
+
+    def end(self, range_id: Any) -> None:
+        self._domain.end_range(range_id)
+
+    def _attributes_of(self, name: str, category: str) -> Any:
         attributes = self._attributes.get((name, category))
         if attributes is None:
             attributes = self._domain.get_event_attributes(message=name, category=category)
             self._attributes[name, category] = attributes
-        self._domain.push_range(attributes)
-
-    def pop(self) -> None:
-        self._domain.pop_range()
+        return attributes
 
 
 class Instruments:
@@ -57,14 +66,13 @@ class Instruments:
     def now(self) -> int:
         return self._recorder.clock() if self._recorder else 0
 
-    def push(self, name: str, category: str) -> None:
-        """Open an NVTX range of the calling thread."""
-        if self._ranges:
-            self._ranges.push(name, category)
+    def begin_range(self, name: str, category: str) -> Any:
+        """Open an NVTX range that any thread may end."""
+        return self._ranges.begin(name, category) if self._ranges else None
 
-    def pop(self) -> None:
+    def end_range(self, range_id: Any) -> None:
         if self._ranges:
-            self._ranges.pop()
+            self._ranges.end(range_id)
 
     @contextmanager
     def span(self, who: Who, name: str, category: str, device: int = -1, parent: str = "") -> Iterator[None]:

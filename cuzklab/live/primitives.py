@@ -23,21 +23,25 @@ class Mutex:
         """Take it; blocks while somebody has it, the actor itself included. Who had it at first, or nothing."""
         if self._lock.acquire(blocking=False):
             with self._board.mutex:
-                self.holder = actor.name
+                self._take(actor)
             return ""
         with self._board.mutex:
+            self._board.check()
             found_with = self.holder
             # A holder is forgotten before its lock is released, so a lock without a holder is about to be free.
             self._board.block(actor, Blocked("lock", self.name, lambda: not self.holder, lambda: (self.holder,)))
         self._lock.acquire()
         with self._board.mutex:
-            try:
-                self._board.unblock(actor)
-            except BaseException:
-                self._wake()
-                raise
-            self.holder = actor.name
+            self._board.unblock(actor)
+            self._take(actor)
         return found_with
+
+    def _take(self, actor: Waiter) -> None:
+        """Note the holder, unless the run is being stopped: then nobody keeps a lock, so that nobody waits for it."""
+        if self._board.verdict is not None:
+            self._wake()
+        self._board.check()
+        self.holder = actor.name
 
     def release(self, actor: Waiter) -> None:
         """Give it back.

@@ -4,6 +4,7 @@
 stopped (a deadlock, a fault that nobody caught, the deadline, Ctrl-C). It leaves no thread behind.
 """
 
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -12,17 +13,18 @@ from typing import Any
 
 from cuzklab.backends.device import Device, Stream, Work
 from cuzklab.live.actor import Actor, RecordedEvent
-from cuzklab.live.board import Blocked, Board, Verdict, Waited, WaitFor
+from cuzklab.live.board import Blocked, Board, Verdict, Waited
 from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments
 from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations
 from cuzklab.live.work import Workload
 from cuzklab.policies import model
 from cuzklab.policies.effects import OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.model import WaitFor
 from cuzklab.trace.recorder import Recorder
 from cuzklab.trace.schema import Transfer, WaitInterval
 
-_PROGRESS_S = 0.2
+_WATCH_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Run:
         with self.board.mutex:
             actor.ended = True
             self._task_ended.notify_all()
+            failure = failure or actor.pending_fault  # told too late for any effect to raise it
             parent = actor.parent
             if isinstance(failure, PolicyFault) and parent is not None and not parent.ended:
                 self.board.deliver(parent, failure)
@@ -177,17 +180,20 @@ class Run:
             Called now and then, in this thread, with the number of partitions that have an outcome.
         """
         roots = [Actor(self, name, program) for name, program in programs.items()]
+        # In a thread of its own, so that Ctrl-C, which only the main thread gets, finds nothing half started.
+        done = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(roots, done), name="keeper", daemon=True)
         try:
-            with self.board.mutex:
-                for actor in roots:
-                    self._start(actor)
-            self._watch(deadline_s, progress)
+            keeper.start()
+            self._watch(done, deadline_s, progress)
         except BaseException:
             with self.board.mutex:
                 self.board.stop(Verdict("fault", "interrupted"))
             raise
         finally:
-            self._settle()
+            if keeper.ident is not None:
+                keeper.join()
+        self._complete_transfers()
         verdict = self.board.verdict or Verdict("ok", "")
         leaks = self._leaks()
         if verdict.outcome == "ok" and leaks:
@@ -195,26 +201,37 @@ class Run:
         results = {actor.name: actor.result for actor in roots}
         return Ended(verdict.outcome, verdict.explanation, results, verdict.waits_for, self._fault, leaks)
 
-    def _watch(self, deadline_s: float | None, progress: Callable[[int], None] | None) -> None:
-        deadline = time.monotonic() + deadline_s if deadline_s is not None else None
-        while True:
+    def _keep(self, roots: list[Actor], done: threading.Event) -> None:
+        """Start the programs, and wait for every thread and for the devices."""
+        try:
             with self.board.mutex:
-                if self.board.active == 0 or self.board.verdict is not None:
-                    return
-                self.board.over.wait(_PROGRESS_S)
-                if deadline is not None and time.monotonic() > deadline and self.board.active:
-                    edges = self.board.waits_for()
-                    text = f"not done after {deadline_s:g} s; " + ("; ".join(map(str, edges)) or "nobody waits")
-                    self.board.stop(Verdict("fault", text, edges))
+                try:
+                    for actor in roots:
+                        self._start(actor)
+                except RuntimeError as error:  # the system gives no more threads
+                    self.board.stop(Verdict("fault", f"not started: {error}"))
+            for actor in self._actors:  # grows meanwhile; who forks stands before what it forks
+                actor.thread.join()
+            for device in self._devices:
+                device.sync()
+        finally:
+            done.set()
+
+    def _watch(self, done: threading.Event, deadline_s: float | None, progress: Callable[[int], None] | None) -> None:
+        # Not `Thread.join` with a timeout: interrupted, it takes a running thread for ended (CPython 3.11).
+        deadline = time.monotonic() + deadline_s if deadline_s is not None else None
+        while not done.wait(_WATCH_S):
+            if deadline is not None and time.monotonic() > deadline:
+                with self.board.mutex:
+                    if self.board.active:
+                        edges = self.board.waits_for()
+                        text = f"not done after {deadline_s:g} s; " + ("; ".join(map(str, edges)) or "nobody waits")
+                        self.board.stop(Verdict("fault", text, edges))
             if progress:
                 progress(self.outcomes)
 
-    def _settle(self) -> None:
-        """Wait for every thread, then for the devices, and complete the record of asynchronous copies."""
-        for actor in self._actors:  # an actor that is being stopped forks no more
-            actor.thread.join()
-        for device in self._devices:
-            device.sync()
+    def _complete_transfers(self) -> None:
+        """Record the copies; asynchronous ones have had an end only now."""
         for row, work in self.transfers:
             work.wait()
             row.start, row.end = work.transfer_ns

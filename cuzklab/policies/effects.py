@@ -18,7 +18,7 @@ The live interpreter calls ``perform(live)``, where `live` offers the real thing
 map from keys to values; which keys an effect reads and writes is therefore known, and nothing else is shared.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -202,6 +202,11 @@ def live_buffers(world: World, gpu: Gpu) -> tuple[Buffer, ...]:
     return world.read(("live", gpu)) or ()
 
 
+def in_order(buffers: Iterable[Buffer]) -> tuple[Buffer, ...]:
+    """Buffers in an order that is not that of time: allocations that came in another order leave the same state."""
+    return tuple(sorted(buffers, key=lambda buffer: (buffer.owner, buffer.serial, buffer.name)))
+
+
 def live_bytes(world: World, gpu: Gpu) -> int:
     return sum(buffer.size_bytes for buffer in live_buffers(world, gpu))
 
@@ -227,9 +232,7 @@ def _take(world: World, buffer: Buffer) -> Buffer:
         raise OutOfDeviceMemory(buffer.name, buffer.size_bytes, used, gpu.vram_bytes)
     if buffer.pooled:
         world.write(("pool", gpu), max(0, pool_bytes(world, gpu) - buffer.size_bytes))
-    # In an order of its own, not of time: allocations that came in another order leave the same state.
-    buffers = sorted((*live_buffers(world, gpu), buffer), key=lambda live: (live.owner, live.serial, live.name))
-    world.write(("live", gpu), tuple(buffers))
+    world.write(("live", gpu), in_order((*live_buffers(world, gpu), buffer)))
     return buffer
 
 

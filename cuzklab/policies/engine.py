@@ -4,7 +4,6 @@
 these. `guarded` makes a failed partition give back what it held and fail nothing but its own proof.
 """
 
-import re
 from collections.abc import Generator, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -156,12 +155,6 @@ def partitions_of(config: EngineConfig, sizes: Sizes) -> tuple[tuple[Partition, 
     return tuple(
         tuple(Partition(proof, index, sizes) for index in range(config.partitions)) for proof in range(config.proofs)
     )
-
-
-def worker_device(actor: str) -> int | None:
-    """Index of the device that a GPU worker of `engine_programs` works for, by its name; None for other actors."""
-    match = re.fullmatch(r"gpu([0-9]+)\.w[0-9]+", actor)
-    return int(match[1]) if match else None
 
 
 def engine_programs(policy: Any, config: EngineConfig, sizes: Sizes) -> dict[str, Program]:

@@ -154,6 +154,23 @@ class Partition:
 
 
 @dataclass(frozen=True)
+class WaitFor:
+    """One edge, or several, of a wait-for graph: an actor, what it waits for, and who has that.
+
+    `kind` is that of the trace's waits: lock, memory, barrier, queue, event, device_sync or join.
+    """
+
+    actor: str
+    kind: str
+    on: str
+    holders: tuple[str, ...]
+
+    def __str__(self) -> str:
+        held = f" (held by {', '.join(self.holders)})" if self.holders else ""
+        return f"{self.actor} waits for {self.kind} {self.on}{held}"
+
+
+@dataclass(frozen=True)
 class Program:
     """A generator function with its arguments: something that can be run from the start as often as one likes."""
 

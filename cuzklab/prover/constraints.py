@@ -10,7 +10,7 @@ import numpy as np
 
 from cuzklab.backends import host
 from cuzklab.errors import BadInput
-from cuzklab.prover.files.elements import first_not_below
+from cuzklab.prover.files.fields import first_not_below
 from cuzklab.prover.model import ConstraintSystem, ProvingKey, SparseMatrix
 
 

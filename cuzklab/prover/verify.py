@@ -11,8 +11,10 @@ from typing import Literal
 import numpy as np
 from py_arkworks_bls12381 import GT, G1Point, G2Point, Scalar
 
+from cuzklab.backends.bls12_381 import FR_MODULUS
+from cuzklab.backends.limbs import limbs_to_coordinates
 from cuzklab.errors import BadInput
-from cuzklab.prover.files.elements import FP_BYTES, FR_BYTES, R, coordinates, first_not_below
+from cuzklab.prover.files.fields import FP_BYTES, FR_BYTES, first_not_below
 from cuzklab.prover.model import Proof, VerifyingKey
 
 Why = Literal["", "inputs", "curve", "subgroup", "equation"]
@@ -70,7 +72,7 @@ def verify(vk: VerifyingKey, public: np.ndarray, proof: Proof) -> Verdict:
         raise ValueError(f"public values have shape (n, 4), not {public.shape}")
     if len(public) != len(ic) - 1:
         return Verdict(False, "inputs", f"{len(public)} public values, the key is for {len(ic) - 1}")
-    bad = first_not_below(public, R)
+    bad = first_not_below(public, FR_MODULUS)
     if bad >= 0:
         return Verdict(False, "inputs", f"public value {bad} is not below r")
     try:
@@ -89,7 +91,7 @@ def verify(vk: VerifyingKey, public: np.ndarray, proof: Proof) -> Verdict:
 def _checked(point: np.ndarray, name: str) -> G1Point | G2Point:
     """A point for the pairing library, (12,) or (24,) uint64 in Montgomery form; refused unless it is in its group."""
     kind = G1Point if len(point) == 12 else G2Point
-    raw = b"".join(value.to_bytes(FP_BYTES, "little") for value in coordinates(point))
+    raw = b"".join(value.to_bytes(FP_BYTES, "little") for value in limbs_to_coordinates(point))
     try:
         # Not checked for the subgroup here, so that the two reasons can be told apart.
         found = kind.from_xy_bytes_unchecked_le(raw)

@@ -4,6 +4,9 @@
 checked, deadline, what failed is kept); `html` and `markdown` make one self-contained page of an executed one, with
 what lies in `page/`. `postmortem` holds what a report is made from and writes its record; `show` has one function a
 section, over `figures/`, `schedule`, `tables` and `display`; `theme` the colours.
-
-Names are imported from the modules: plotly and papermill take seconds to import, and few commands need them.
 """
+
+from cuzklab.report.notebook import NotebookFailed
+from cuzklab.report.write import Report, notebooks, write_report
+
+__all__ = ["NotebookFailed", "Report", "notebooks", "write_report"]

@@ -5,6 +5,7 @@ classes. The same rules of style serve the page (inside it) and JupyterLab (once
 """
 
 import json
+import time
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any
@@ -17,11 +18,17 @@ from cuzklab.report import tables
 from cuzklab.report.figures import Absent
 from cuzklab.report.html import PLOTLY, STYLE_ONLY
 
+_PROGRESS_INTERVAL_S = 0.3
+_told_at = float("-inf")
+
 _JUPYTERLAB = """<style>
 .jp-OutputArea { --ink: var(--jp-content-font-color1); --muted: var(--jp-content-font-color2);
   --rule: var(--jp-border-color2); --raised: var(--jp-layout-color2); --paper: var(--jp-layout-color1);
   --accent: var(--jp-content-link-color); --bad: #c0392b; --good: #1e8449; --doubt: #b9770e;
   --mono: var(--jp-code-font-family); }
+.jp-OutputArea .cz-table :is(th, td, caption):not(.number) { text-align: left; }
+.jp-OutputArea .cz-table td { vertical-align: top; }
+.jp-OutputArea th .unit { font-weight: 400; }
 %s</style>"""
 
 
@@ -38,7 +45,7 @@ def markup(html: str) -> None:
 
 def text(sentence: str) -> None:
     """Show a paragraph of plain text."""
-    markup(f'<div class="cz-text"><p>{tables.escape(sentence)}</p></div>')
+    markup(f'<div class="cz-text"><p>{tables.prose(sentence)}</p></div>')
 
 
 def figure(drawn: go.Figure | Absent) -> None:
@@ -75,5 +82,9 @@ def facts(pairs: Mapping[str, object]) -> None:
 
 
 def progress(share: float, words: str = "") -> None:
-    """Tell how far a long job is: a line that the program running the notebook understands."""
-    print(f"{share * 100:.0f} % {words}", flush=True)
+    """Tell how far a long job is: a line that the program running the notebook understands, a few times a second."""
+    global _told_at
+    now = time.monotonic()
+    if share >= 1 or now - _told_at >= _PROGRESS_INTERVAL_S:
+        _told_at = now
+        print(f"{share * 100:.0f} % {words}", flush=True)

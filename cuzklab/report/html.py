@@ -116,7 +116,7 @@ def _log(printed: str) -> str:
         return ""
     lines = printed.strip().splitlines()
     return (
-        f'<details class="tool"><summary>what it printed ({len(lines)} lines)</summary>'
+        f'<details class="tool"><summary>what it printed</summary>'
         f"<pre>{escape(chr(10).join(lines[-400:]))}</pre></details>"
     )
 
@@ -164,7 +164,7 @@ def _figure(figure: Mapping[str, Any], page: Page) -> str:
     caption = f"<figcaption>{caption}</figcaption>" if caption else ""
     return (
         f'<figure class="cz-figure">{caption}'
-        f'<div class="plot" id="{name}" role="img" aria-label="{escape(description)}"'
+        f'<div class="plot" id="{name}" role="img" aria-label="{escape(unescape(str(description)))}"'
         f' style="min-height:{height}px"></div>'
         f'<script type="application/json" data-figure="{name}">'
         f"{_inert_json({'data': figure.get('data', []), 'layout': layout})}</script></figure>"

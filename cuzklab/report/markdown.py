@@ -1,4 +1,4 @@
-"""Markdown of a notebook as HTML, with the headings gathered for a list of contents. Raw HTML in it is shown as text."""
+"""Markdown of a notebook as HTML, its headings gathered for a list of contents; raw HTML in it is shown as text."""
 
 import re
 from dataclasses import dataclass, field

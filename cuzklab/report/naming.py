@@ -1,6 +1,7 @@
 """What runs are called in a report: by their design and what they were run on, not by where they are stored."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from cuzklab.trace import Run
 from cuzklab.units import format_size
@@ -17,7 +18,7 @@ def label(run: Run) -> str:
     limits = [int(device["vram_limit_bytes"]) for device in run.info.devices if device.get("vram_limit_bytes")]
     limit_bytes = conditions.get("vram_equivalent_bytes") or min(limits, default=None)
     workers = conditions.get("gw") or conditions.get("workers")
-    parts = [run.info.policy + _options(conditions.get("options"))]
+    parts = [design(run)]
     if limit_bytes:
         parts.append(short_size(int(limit_bytes)))
     if workers:
@@ -25,10 +26,26 @@ def label(run: Run) -> str:
     return ", ".join(parts)
 
 
+def design(run: Run) -> str:
+    """A run's policy with its options: ``phase10_nested (on_full=wait)``."""
+    options = run.info.conditions.get("options")
+    if not isinstance(options, Mapping) or not options:
+        return run.info.policy
+    return f"{run.info.policy} ({', '.join(f'{name}={value}' for name, value in options.items())})"
+
+
+def natural_order(text: str) -> tuple[object, ...]:
+    """A key that sorts numbers in names by their value: phase9 before phase10."""
+    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.split(r"(\d+)", text))
+
+
 def labels(runs: Sequence[Run]) -> list[str]:
-    """A label for each of some runs, told apart by their stored name where two would be equal."""
+    """A label for each of some runs; those that would be equal are numbered."""
     plain = [label(run) for run in runs]
-    return [text if plain.count(text) == 1 else f"{text} ({run.name})" for text, run in zip(plain, runs, strict=True)]
+    return [
+        text if plain.count(text) == 1 else f"{text}, no. {plain[: place + 1].count(text)}"
+        for place, text in enumerate(plain)
+    ]
 
 
 def short_size(size_bytes: float) -> str:
@@ -39,13 +56,3 @@ def short_size(size_bytes: float) -> str:
 def sentence(words: str) -> str:
     """Words as a sentence: a full stop at the end."""
     return words if not words or words[-1] in ".!?" else f"{words}."
-
-
-def _options(options: object) -> str:
-    if not isinstance(options, Mapping) or not options:
-        return ""
-    return f" ({_listed(f'{name}={value}' for name, value in options.items())})"
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words)

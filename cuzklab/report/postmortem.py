@@ -9,7 +9,9 @@ from typing import Any
 
 from cuzklab.analysis import Case, Finding, Verdict, find_all
 from cuzklab.analysis import verdict as verdicts
+from cuzklab.analysis.case import metric
 from cuzklab.atomic import atomic_write
+from cuzklab.report.naming import label, natural_order
 from cuzklab.trace import Run
 from cuzklab.trace.store import machine_facts, versions
 from cuzklab.units import Metric, format_value
@@ -32,8 +34,42 @@ class PostMortem:
     verdict: Verdict
 
     def runs(self, *origins: str) -> tuple[Run, ...]:
-        """The runs of some origins, in order."""
-        return tuple(run for run in self.case.runs if run.info.origin in origins)
+        """The runs of some origins, in the order of their labels (phase 9 before phase 10)."""
+        chosen = [run for run in self.case.runs if run.info.origin in origins]
+        return tuple(sorted(chosen, key=lambda run: natural_order(label(run))))
+
+    def typical(self, *origins: str) -> tuple[Run, ...]:
+        """Of runs of some origins that repeat each other, the one whose wall time is the (lower) median.
+
+        Runs repeat each other when their labels and their outcomes are equal.
+        """
+        alike: dict[tuple[str, str], list[Run]] = {}
+        for run in self.runs(*origins):
+            alike.setdefault((label(run), run.info.outcome), []).append(run)
+        return tuple(sorted(runs, key=_wall_s)[(len(runs) - 1) // 2] for runs in alike.values())
+
+    def counterexamples(self) -> tuple[Run, ...]:
+        """For each design, device and kind of outcome the counterexample with the fewest steps."""
+        found: dict[tuple[object, ...], Run] = {}
+        for run in self.runs("counterexample"):
+            key = (
+                run.info.policy,
+                str(run.info.conditions.get("options")),
+                self.case.limit_bytes(run),
+                run.info.outcome,
+            )
+            if key not in found or _steps(run) < _steps(found[key]):
+                found[key] = run
+        return tuple(found.values())
+
+
+def _wall_s(run: Run) -> float:
+    found = metric(run, "wall")
+    return found.value if found else 0.0
+
+
+def _steps(run: Run) -> int:
+    return int(run.info.conditions.get("steps") or len(run.table("spans")))
 
 
 @dataclass(frozen=True)
@@ -55,33 +91,44 @@ def examine(case: Case) -> PostMortem:
 def tiles(post: PostMortem) -> list[Tile]:
     """The figures that carry the verdict: of each aspect the one of its most telling finding.
 
-    Findings that decided come before others, sure ones before less sure ones.
+    Findings that decided come before others, sure ones before less sure ones; but times of an emulated device, which
+    say nothing about a GPU, come last.
     """
     rank = {name: place for place, name in enumerate(post.verdict.because)}
     sure = ("proved", "measured", "simulated")
-    ordered = sorted(post.findings, key=lambda one: (rank.get(one.id, len(rank)), sure.index(one.certainty)))
+
+    def order(one: Finding) -> tuple[float, ...]:
+        emulated = one.aspect == "performance" and any(f.conditions.get("backend") == "host" for f in one.figures)
+        # Of several reasons why, the one about the larger part of the time.
+        share = one.figures[0].value if one.figures and one.figures[0].kind == "share" else 0.0
+        part = -share if one.aspect == "mechanism" and one.id in rank else 0.0
+        return emulated, part, rank.get(one.id, len(rank)), sure.index(one.certainty)
+
+    ordered = sorted(post.findings, key=order)
     chosen = []
     for aspect in _ASPECTS:
-        tile = next((tile for one in ordered if one.aspect == aspect and (tile := _tile(one))), None)
+        tile = next(
+            (tile for one in ordered if one.aspect == aspect and (tile := _tile(one, post.case.baseline))), None
+        )
         if tile:
             chosen.append(tile)
     return chosen
 
 
-def _tile(finding: Finding) -> Tile | None:
+def _tile(finding: Finding, baseline: str) -> Tile | None:
     """The most telling figure of a finding: of a comparison the quotient, else what was lacking, else a share."""
     figures = finding.figures
     if finding.aspect == "performance":
         if len(figures) < 2 or figures[0].kind != figures[1].kind or not figures[1].value:
             return None
-        saved = 1 - figures[0].ratio(figures[1])
-        what = f"{figures[0].kind.replace('_', ' ')} saved: {finding.subject} {finding.gist}"
-        return Tile(f"{saved * 100:.1f} %".replace("-", "−"), what, finding.certainty, finding)
+        change = round(100 * (figures[0].ratio(figures[1]) - 1), 1) + 0.0  # no −0.0
+        what = f"{figures[0].kind.replace('_', ' ')} against {baseline}: {finding.subject} {finding.gist}"
+        return Tile(f"{change:+.1f} %".replace("-", "−").replace("+0.0", "±0.0"), what, finding.certainty, finding)
     telling = sorted(figures, key=lambda figure: (figure.label != _LACKING, _TELLING.index(figure.kind)
                      if figure.kind in _TELLING else len(_TELLING)))  # fmt: skip
     if not telling:
         return None
-    label = telling[0].label or telling[0].kind.replace("_", " ")
+    label = "short" if telling[0].label == _LACKING else telling[0].label or telling[0].kind.replace("_", " ")
     about = "" if finding.subject and finding.subject in label else f": {finding.subject} {finding.gist}"
     return Tile(large(telling[0]), label + about, finding.certainty, finding)
 

@@ -35,7 +35,8 @@ def steps(run: Run) -> list[Step]:
     """The steps of a counterexample, from its spans; where it has none, what its locks and memory tell."""
     spans, locks, memory = run.table("spans"), run.table("locks"), run.table("vram")
     derived = _derived(locks, memory)
-    if len(spans) >= len(derived):
+    of_steps = len(spans) >= len(derived)
+    if of_steps:
         actors = spans["thread"].where(spans["thread"] != "", spans["worker"])
         acts = list(zip(spans["start"], actors, spans["name"], strict=True))
     else:
@@ -48,7 +49,7 @@ def steps(run: Run) -> list[Step]:
         failed = memory[(memory["op"] == "fail") & (memory["time"] == time)]
         found.append(
             Step(
-                number + 1, str(actor), str(effect),
+                int(time) if of_steps else number + 1, str(actor), str(effect),
                 tuple(zip(taken["lock"], taken["worker"], strict=True)),
                 int(before["live"].iloc[-1]) if len(before) else 0,
                 int(failed["bytes"].iloc[0]) if len(failed) else 0,
@@ -89,9 +90,11 @@ def table(run: Run) -> str:
         rows.append(f'<tr{kind}><td class="number">{step.number}</td>{cells}<td>{held}</td><td>{bar}</td></tr>')
     left_out = f" The first {len(found) - MOST_STEPS} steps are left out." if len(found) > MOST_STEPS else ""
     limit_text = f" The mark is the limit, {format_size(limit)}." if limit else ""
+    number = run.info.conditions.get("steps", len(found))
+    words = f"The shortest schedule, {number} steps; an actor a column.{limit_text}{left_out}"
     return (
         '<div class="cz-table cz-schedule"><table>'
-        f"<caption>The shortest schedule, {len(found)} steps; an actor a column.{limit_text}{left_out}</caption>"
+        f"<caption><span>{words}</span></caption>"
         f'<thead><tr><th scope="col" class="number">step</th>{head}<th scope="col">locks held</th>'
         f'<th scope="col">device memory after it</th></tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
@@ -124,7 +127,7 @@ def who_waits(run: Run) -> list[str]:
     """Sentences, as HTML: who waits for what, and who could give it."""
     found = []
     for wait in last_waits(run).itertuples():
-        what = f"{wait.kind} {readable(wait.on)}" if wait.kind != "lock" else readable(wait.on)
+        what = {"lock": "the lock ", "memory": "device memory for "}.get(wait.kind, f"{wait.kind} ") + readable(wait.on)
         holder = f", held by <b>{escape(_names(wait.holder))}</b>" if wait.holder else ""
         found.append(f"<b>{escape(_names(wait.worker))}</b> waits for {escape(what)}{holder}")
     return found
@@ -159,18 +162,18 @@ def wait_graph(run: Run) -> go.Figure | Absent:
         figure.add_annotation(
             x=x1 + aside_x - (x1 - x0) / length * 0.2, y=y1 + aside_y - (y1 - y0) / length * 0.2,
             ax=x0 + aside_x + (x1 - x0) / length * 0.2, ay=y0 + aside_y + (y1 - y0) / length * 0.2,
-            axref="x", ayref="y", xref="x", yref="y", text="", showarrow=True, arrowhead=2, arrowsize=1.3, arrowwidth=1.6,
-            arrowcolor=theme.FAILED,
+            axref="x", ayref="y", xref="x", yref="y", text="", showarrow=True, arrowhead=2, arrowsize=1.3,
+            arrowwidth=1.6, arrowcolor=theme.FAILED,
         )  # fmt: skip
         figure.add_annotation(
             x=(x0 + x1) / 2 + 2.2 * aside_x, y=(y0 + y1) / 2 + 2.2 * aside_y, showarrow=False,
-            text=f"waits for {theme.plain(readable(what))}", font={"size": 12},
+            text=f"waits for {theme.plain(readable(what), 28)}", font={"size": 12},
         )  # fmt: skip
     figure.add_trace(
         go.Scatter(
             x=[place[actor][0] for actor in actors], y=[place[actor][1] for actor in actors], mode="markers+text",
-            text=[theme.plain(short_worker(actor)) for actor in actors], textfont={"color": "#ffffff", "size": 14},
-            marker={"size": 46, "color": [theme.WORKER_COLOURS[0]] * len(actors)}, hoverinfo="skip", showlegend=False,
+            text=[theme.plain(short_worker(actor), 12) for actor in actors], textfont={"color": "#ffffff", "size": 13},
+            marker={"size": 40, "color": [theme.WORKER_COLOURS[0]] * len(actors)}, hoverinfo="skip", showlegend=False,
         )
     )  # fmt: skip
     hidden = {"visible": False, "range": [-1.5, 1.5], "fixedrange": True}
@@ -180,8 +183,8 @@ def wait_graph(run: Run) -> go.Figure | Absent:
                 "text": "Who waits for whom",
                 "subtitle": {"text": "At the end of the schedule: a cycle is a deadlock."},
             },
-            height=260 + theme.TITLE_HEIGHT,
-            meta={"description": "Wait-for graph: " + "; ".join(f"{a} waits for {b}" for a, b, _ in edges)},
+            height=(130 if len(actors) == 2 else 260) + theme.TITLE_HEIGHT,
+            meta={"description": theme.plain("; ".join(f"{a} waits for {b}" for a, b, _ in edges), 600)},
             xaxis=hidden,
             yaxis={**hidden, "range": [-0.8, 0.8] if len(actors) == 2 else [-1.2, 1.2]},
         )

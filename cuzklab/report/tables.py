@@ -6,6 +6,7 @@ the whole column so that its numbers can be compared by eye.
 
 import html
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,11 @@ def escape(value: object) -> str:
     """Text for HTML, whatever it holds; characters that cannot be shown are replaced."""
     text = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in str(value))
     return html.escape(text, quote=True)
+
+
+def prose(text: object) -> str:
+    """A sentence for HTML, in which no line ends between a number and its unit."""
+    return re.sub(r"(?<=\d) (?=(?:%|[KMGT]iB|s|ms|µs|s/proof)(?:[^\w]|$))", "\u00a0", escape(text))
 
 
 def number(value: float) -> str:
@@ -89,7 +95,7 @@ def table(
         caption = f"{caption} The first {rows} of {len(frame):,} rows.".strip()
     return (
         '<div class="cz-table"><table>'
-        + (f"<caption>{escape(caption)}</caption>" if caption else "")
+        + (f"<caption><span>{escape(caption)}</span></caption>" if caption else "")
         + f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
 
@@ -121,6 +127,8 @@ def _is_numeric(values: pd.Series) -> bool:
 
 
 def _scale(column: str, values: pd.Series) -> _Scale | None:
+    if column.endswith("_s_per_proof"):
+        return _Scale("s/proof", 1.0)
     suffix = column.rpartition("_")[2]
     if suffix not in ("ns", "s", "bytes", "share", "fraction"):
         return None

@@ -6,6 +6,7 @@ workers have a pattern, and every figure has its table.
 """
 
 import html
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ FONT = "Inter, 'Segoe UI', -apple-system, 'Helvetica Neue', Arial, 'Liberation S
 PATTERNS = ("", "/", ".", "x", "-", "\\", "+", "|")
 
 # Left edge of figures over time, so that a timeline and the memory below it share their axis to the pixel.
-LANE_MARGIN, NARROW_LANE_MARGIN = 112, 82
+LANE_MARGIN, NARROW_LANE_MARGIN = 124, 82
 LABEL_LENGTH = 48
 # Room for a title and a subtitle above a figure; the page of a report shows them as text instead.
 TITLE_HEIGHT = 64
@@ -75,12 +76,23 @@ def plain(text: object, length: int = LABEL_LENGTH) -> str:
     return html.escape(flat, quote=False)
 
 
-def over_time() -> dict[str, Any]:
-    """Margins of a figure over time, wide and narrow, with a fixed left edge."""
+def wrapped(text: object, width: int = 24, lines: int = 2) -> str:
+    """`plain` text on at most so many lines, for labels of bars that must leave room for the bars on a phone.
+
+    Lines end after a comma where they can.
+    """
+    whole = html.unescape(plain(text, width * lines)).replace(" ", "\u00a0").replace(",\u00a0", ", ")
+    pieces = [piece.replace("\u00a0", " ") for piece in textwrap.wrap(whole, width)]
+    return "<br>".join(html.escape(piece, quote=False) for piece in pieces[:lines])
+
+
+def over_time(longest_lane: int = 0) -> dict[str, Any]:
+    """Margins of a figure over time, wide and narrow, with a fixed left edge; on a phone only long names move it."""
+    narrow = max(NARROW_LANE_MARGIN, 12 + 7 * longest_lane)
     wide = {"l": LANE_MARGIN, "r": 16, "t": 8 + TITLE_HEIGHT, "b": 8}
     return {
         "margin": wide,
-        "meta": {"narrow": {"margin": {**wide, "l": NARROW_LANE_MARGIN, "r": 8, "t": 8}}},
+        "meta": {"narrow": {"margin": {**wide, "l": narrow, "r": 8, "t": 8}}},
     }
 
 
@@ -102,7 +114,7 @@ def layout(**more: Any) -> dict[str, Any]:
         "margin": {"l": 8, "r": 12, "t": 8 + TITLE_HEIGHT, "b": 8},
         "xaxis": axis,
         "yaxis": axis,
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "xanchor": "left", "font": {"size": 12}},
+        "legend": {"font": {"size": 12}},  # beside the figure; the page of a report, which is wide, puts it on top
         "hoverlabel": {"align": "left", "font": {"family": FONT, "size": 12}},
         "hovermode": "closest",
         "bargap": 0.25,

@@ -24,7 +24,7 @@ from cuzklab.policies.effects import (
     live_bytes,
 )
 from cuzklab.policies.engine import Outcome
-from cuzklab.policies.model import Gpu, Partition, Program, Stream
+from cuzklab.policies.model import Gpu, Partition, Program, Stream, WaitFor
 from cuzklab.simulate.actor import Actor
 from cuzklab.simulate.costs import COSTS, Machine, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
@@ -40,20 +40,6 @@ class NoProgress(PolicyFault):
     """A program does one thing after another without time passing, as a loop over a flag does."""
 
     kind = "starvation"
-
-
-@dataclass(frozen=True)
-class WaitFor:
-    """An actor that never went on: what it waits for, and who could give it."""
-
-    actor: str
-    kind: str
-    on: str
-    holders: tuple[str, ...]
-
-    def __str__(self) -> str:
-        held = f" (held by {', '.join(self.holders)})" if self.holders else ""
-        return f"{self.actor} waits for {self.kind} {self.on}{held}"
 
 
 @dataclass

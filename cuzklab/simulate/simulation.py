@@ -20,7 +20,7 @@ from cuzklab.simulate.tracer import OPTIONAL_TABLES
 from cuzklab.stages import partition_sizes
 from cuzklab.trace import Recorder, Run, RunInfo, write_run
 from cuzklab.trace.metrics import figures
-from cuzklab.units import Metric, format_size
+from cuzklab.units import Metric, format_size, sizes_in_words
 
 MAX_PARTITIONS = 1_000_000
 
@@ -234,8 +234,8 @@ def _judge(ending: Ending) -> tuple[str, str]:
         first = failed[0]
         return "device_oom", (
             f"{len(failed)} of {len(ending.outcomes)} partitions failed for want of device memory, "
-            f"first {first.partition.name} at {first.effect}: {first.fault}"
+            + sizes_in_words(f"first {first.partition.name} at {first.effect}: {first.fault}")
         )
     for name, fault in ending.faults.items():
-        return "device_oom", f"{name}: {fault}"
+        return "device_oom", sizes_in_words(f"{name}: {fault}")
     return "ok", ""

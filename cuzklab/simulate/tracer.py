@@ -39,6 +39,7 @@ class Tracer:
         self.recorder = Recorder(clock)
         self.actor: Actor | None = None
         self._clock, self._everything = clock, everything
+        self._live_bytes: dict[Gpu, int] = {}
         world.observers["live"] = self._device_memory
         world.observers["reserved"] = self._reservations
         world.observers[Lock] = self._lock
@@ -150,16 +151,16 @@ class Tracer:
         self, key: tuple[str, Gpu], old: tuple[Buffer, ...] | None, new: tuple[Buffer, ...] | None
     ) -> None:
         old, new = old or (), new or ()
-        live_bytes = sum(buffer.size_bytes for buffer in new)
+        live_bytes = self._live_bytes[key[1]] = sum(buffer.size_bytes for buffer in new)
         for op, buffers in (("free", _without(old, new)), ("alloc", _without(new, old))):
             for buffer in buffers:
                 self._vram(op, self.actor, key[1], buffer.name, buffer.size_bytes, live_bytes, buffer.partition)
 
     def _reservations(self, key: tuple[str, Gpu], old: tuple | None, new: tuple | None) -> None:
-        promised = {True: sum(size for _, size in new or ()), False: sum(size for _, size in old or ())}
-        change = promised[True] - promised[False]
+        change = sum(size for _, size in new or ()) - sum(size for _, size in old or ())
         op = "reserve" if change > 0 else "unreserve"
-        self._vram(op, self.actor, key[1], "reservation", abs(change), promised[True], self.actor.partition_name)
+        live_bytes = self._live_bytes.get(key[1], 0)  # a promise allocates nothing
+        self._vram(op, self.actor, key[1], "reservation", abs(change), live_bytes, self.actor.partition_name)
 
     def _vram(
         self, op: str, actor: Actor, gpu: Gpu, name: str, size_bytes: int, live_bytes: int, partition: str

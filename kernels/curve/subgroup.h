@@ -9,16 +9,21 @@
 
 #include "weierstrass.h"
 
-// |z| · p, with the additions done in XYZZ: only five bits below the top one are set.
+// |z| · p. Only five bits below the top one are set, so long runs of Jacobian doublings pay for the changes to XYZZ,
+// whose addition handles every special case.
 template <class F>
-FN Xyzz<F> times_z(const Xyzz<F>& p) {
+FN_RARE Xyzz<F> times_z(const Xyzz<F>& p) {
   const u64 z = 0xd201000000010000ull;
-  Xyzz<F> r = p;
+  Jacobian<F> r = to_jacobian(p);
   for (int i = 62; i >= 0; i--) {
     r = doubled(r);
-    if (z >> i & 1) add(r, p);
+    if (z >> i & 1) {
+      Xyzz<F> sum = to_xyzz(r);
+      add(sum, p);
+      r = to_jacobian(sum);
+    }
   }
-  return r;
+  return to_xyzz(r);
 }
 
 // Whether affine q and p stand for the same point.

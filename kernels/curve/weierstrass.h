@@ -149,3 +149,9 @@ FN Xyzz<F> to_xyzz(const Jacobian<F>& p) {
   const F zz = p.z.squared();
   return {p.x, p.y, zz, zz * p.z};
 }
+
+// With Z = ZZ: X/ZZ = X·ZZ / Z² and Y/ZZZ = Y·ZZZ / Z³, for ZZ³ = ZZZ².
+template <class F>
+FN Jacobian<F> to_jacobian(const Xyzz<F>& p) {
+  return {p.x * p.zz, p.y * p.zzz, p.zz};
+}

@@ -103,39 +103,67 @@
         : "cc"); \
   } while (0)
 
-template <class P>
-FN void field_mul(u64* r, const u64* a, const u64* b) {
-  u64 lo, hi;
-  if constexpr (P::limbs == 6) {
-    u64 t0, t1, t2, t3, t4, t5, t6;
-    asm(FIRST_ROW6(A0, B(0), t0, t1, t2, t3, t4, t5, t6) REDUCE6(t0, t1, t2, t3, t4, t5, t6)
-        ROW6(A0, B(8), t1, t2, t3, t4, t5, t6, t0) REDUCE6(t1, t2, t3, t4, t5, t6, t0)
-        ROW6(A0, B(16), t2, t3, t4, t5, t6, t0, t1) REDUCE6(t2, t3, t4, t5, t6, t0, t1)
-        ROW6(A0, B(24), t3, t4, t5, t6, t0, t1, t2) REDUCE6(t3, t4, t5, t6, t0, t1, t2)
-        ROW6(A0, B(32), t4, t5, t6, t0, t1, t2, t3) REDUCE6(t4, t5, t6, t0, t1, t2, t3)
-        ROW6(A0, B(40), t5, t6, t0, t1, t2, t3, t4) REDUCE6(t5, t6, t0, t1, t2, t3, t4)
-        : [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [t3] "=&r"(t3), [t4] "=&r"(t4), [t5] "=&r"(t5),
-          [t6] "=&r"(t6), [lo] "=&r"(lo), [hi] "=&r"(hi)
-        : [a] "r"(a), [b] "r"(b), "m"(WORDS(a, 6)), "m"(WORDS(b, 6)), [p] "r"(P::modulus), [inverse] "i"(P::inverse64)
-        : "rdx", "cc");
-    REDUCE_ONCE6(t6, t0, t1, t2, t3, t4, P::modulus);
-    r[0] = t6, r[1] = t0, r[2] = t1, r[3] = t2, r[4] = t3, r[5] = t4;
-  } else {
-    u64 t0, t1, t2, t3, t4;
-    asm(FIRST_ROW4(A0, B(0), t0, t1, t2, t3, t4) REDUCE4(t0, t1, t2, t3, t4)
-        ROW4(A0, B(8), t1, t2, t3, t4, t0) REDUCE4(t1, t2, t3, t4, t0)
-        ROW4(A0, B(16), t2, t3, t4, t0, t1) REDUCE4(t2, t3, t4, t0, t1)
-        ROW4(A0, B(24), t3, t4, t0, t1, t2) REDUCE4(t3, t4, t0, t1, t2)
-        : [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [t3] "=&r"(t3), [t4] "=&r"(t4), [lo] "=&r"(lo),
-          [hi] "=&r"(hi)
-        : [a] "r"(a), [b] "r"(b), "m"(WORDS(a, 4)), "m"(WORDS(b, 4)), [p] "r"(P::modulus), [inverse] "i"(P::inverse64)
-        : "rdx", "cc");
-    REDUCE_ONCE4(t4, t0, t1, t2, P::modulus);
-    r[0] = t4, r[1] = t0, r[2] = t1, r[3] = t2;
-  }
+// A product of six limbs uses nearly all registers: as a function of its own it leaves callers theirs.
+// Not `canonical`: a result below twice the modulus, for factors below twice the modulus.
+template <class P, bool canonical>
+__attribute__((noinline)) void field_mul6(u64* r, const u64* a, const u64* b) {
+  u64 lo, hi, t0, t1, t2, t3, t4, t5, t6;
+  asm(FIRST_ROW6(A0, B(0), t0, t1, t2, t3, t4, t5, t6) REDUCE6(t0, t1, t2, t3, t4, t5, t6)
+      ROW6(A0, B(8), t1, t2, t3, t4, t5, t6, t0) REDUCE6(t1, t2, t3, t4, t5, t6, t0)
+      ROW6(A0, B(16), t2, t3, t4, t5, t6, t0, t1) REDUCE6(t2, t3, t4, t5, t6, t0, t1)
+      ROW6(A0, B(24), t3, t4, t5, t6, t0, t1, t2) REDUCE6(t3, t4, t5, t6, t0, t1, t2)
+      ROW6(A0, B(32), t4, t5, t6, t0, t1, t2, t3) REDUCE6(t4, t5, t6, t0, t1, t2, t3)
+      ROW6(A0, B(40), t5, t6, t0, t1, t2, t3, t4) REDUCE6(t5, t6, t0, t1, t2, t3, t4)
+      : [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [t3] "=&r"(t3), [t4] "=&r"(t4), [t5] "=&r"(t5),
+        [t6] "=&r"(t6), [lo] "=&r"(lo), [hi] "=&r"(hi)
+      : [a] "r"(a), [b] "r"(b), "m"(WORDS(a, 6)), "m"(WORDS(b, 6)), [p] "r"(P::modulus), [inverse] "i"(P::inverse64)
+      : "rdx", "cc");
+  if constexpr (canonical) REDUCE_ONCE6(t6, t0, t1, t2, t3, t4, P::modulus);
+  r[0] = t6, r[1] = t0, r[2] = t1, r[3] = t2, r[4] = t3, r[5] = t4;
 }
 
-// a0·b0 + a1·b1 of Fp with one reduction; factors may be as large as the modulus, the sum of products below 8 modulus².
+template <class P>
+FN void field_mul4(u64* r, const u64* a, const u64* b) {
+  u64 lo, hi, t0, t1, t2, t3, t4;
+  asm(FIRST_ROW4(A0, B(0), t0, t1, t2, t3, t4) REDUCE4(t0, t1, t2, t3, t4)
+      ROW4(A0, B(8), t1, t2, t3, t4, t0) REDUCE4(t1, t2, t3, t4, t0)
+      ROW4(A0, B(16), t2, t3, t4, t0, t1) REDUCE4(t2, t3, t4, t0, t1)
+      ROW4(A0, B(24), t3, t4, t0, t1, t2) REDUCE4(t3, t4, t0, t1, t2)
+      : [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [t3] "=&r"(t3), [t4] "=&r"(t4), [lo] "=&r"(lo), [hi] "=&r"(hi)
+      : [a] "r"(a), [b] "r"(b), "m"(WORDS(a, 4)), "m"(WORDS(b, 4)), [p] "r"(P::modulus), [inverse] "i"(P::inverse64)
+      : "rdx", "cc");
+  REDUCE_ONCE4(t4, t0, t1, t2, P::modulus);
+  r[0] = t4, r[1] = t0, r[2] = t1, r[3] = t2;
+}
+
+template <class P>
+FN void field_mul(u64* r, const u64* a, const u64* b) {
+  if constexpr (P::limbs == 6)
+    field_mul6<P, true>(r, a, b);
+  else
+    field_mul4<P>(r, a, b);
+}
+
+template <class P>
+FN void field_mul_loose(u64* r, const u64* a, const u64* b) {
+  field_mul6<P, false>(r, a, b);
+}
+
+// a − b + modulus, without looking at the borrow.
+template <class P>
+FN void field_sub_loose(u64* r, const u64* a, const u64* b) {
+  u64 t0 = a[0], t1 = a[1], t2 = a[2], t3 = a[3], t4 = a[4], t5 = a[5];
+  asm("subq 0(%[b]), %[t0]\n\t sbbq 8(%[b]), %[t1]\n\t sbbq 16(%[b]), %[t2]\n\t"
+      "sbbq 24(%[b]), %[t3]\n\t sbbq 32(%[b]), %[t4]\n\t sbbq 40(%[b]), %[t5]\n\t"
+      "addq 0(%[p]), %[t0]\n\t adcq 8(%[p]), %[t1]\n\t adcq 16(%[p]), %[t2]\n\t"
+      "adcq 24(%[p]), %[t3]\n\t adcq 32(%[p]), %[t4]\n\t adcq 40(%[p]), %[t5]\n\t"
+      : [t0] "+&r"(t0), [t1] "+&r"(t1), [t2] "+&r"(t2), [t3] "+&r"(t3), [t4] "+&r"(t4), [t5] "+&r"(t5)
+      : [b] "r"(b), "m"(WORDS(b, 6)), [p] "r"(P::modulus)
+      : "cc");
+  r[0] = t0, r[1] = t1, r[2] = t2, r[3] = t3, r[4] = t4, r[5] = t5;
+}
+
+// a0·b0 + a1·b1 of Fp with one reduction. The sum of products may be up to 8 modulus²: below 1.82 modulus at the end.
 // a and b each hold two elements; `swapped` pairs a0 with b1 and a1 with b0.
 #define DOT_ROWS(FIRST, i, j, ...) FIRST(A0, B(i), __VA_ARGS__) ROW6_AGAIN(A1, B(j), __VA_ARGS__) REDUCE6(__VA_ARGS__)
 #define DOT(i0, i1, i2, i3, i4, i5, j0, j1, j2, j3, j4, j5) \
@@ -151,15 +179,15 @@ FN void field_mul(u64* r, const u64* a, const u64* b) {
         [inverse] "i"(P::inverse64) \
       : "rdx", "cc")
 
-template <class P, bool swapped>
-FN void field_dot(u64* r, const u64* a, const u64* b) {
+template <class P, bool swapped, bool canonical>
+__attribute__((noinline)) void field_dot(u64* r, const u64* a, const u64* b) {
   static_assert(P::limbs == 6, "the tower is over Fp");
   u64 lo, hi, t0, t1, t2, t3, t4, t5, t6;
   if constexpr (swapped)
     DOT(48, 56, 64, 72, 80, 88, 0, 8, 16, 24, 32, 40);
   else
     DOT(0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88);
-  REDUCE_ONCE6(t6, t0, t1, t2, t3, t4, P::modulus);
+  if constexpr (canonical) REDUCE_ONCE6(t6, t0, t1, t2, t3, t4, P::modulus);
   r[0] = t6, r[1] = t0, r[2] = t1, r[3] = t2, r[4] = t3, r[5] = t4;
 }
 
@@ -187,28 +215,35 @@ FN void field_add(u64* r, const u64* a, const u64* b) {
 
 template <class P>
 FN void field_sub(u64* r, const u64* a, const u64* b) {
+  u64 borrow;
   if constexpr (P::limbs == 6) {
     u64 t0 = a[0], t1 = a[1], t2 = a[2], t3 = a[3], t4 = a[4], t5 = a[5];
-    u64 s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0;
     asm("subq 0(%[b]), %[t0]\n\t sbbq 8(%[b]), %[t1]\n\t sbbq 16(%[b]), %[t2]\n\t"
         "sbbq 24(%[b]), %[t3]\n\t sbbq 32(%[b]), %[t4]\n\t sbbq 40(%[b]), %[t5]\n\t"
-        "cmovcq 0(%[p]), %[s0]\n\t cmovcq 8(%[p]), %[s1]\n\t cmovcq 16(%[p]), %[s2]\n\t"
-        "cmovcq 24(%[p]), %[s3]\n\t cmovcq 32(%[p]), %[s4]\n\t cmovcq 40(%[p]), %[s5]\n\t"
-        "addq %[s0], %[t0]\n\t adcq %[s1], %[t1]\n\t adcq %[s2], %[t2]\n\t"
-        "adcq %[s3], %[t3]\n\t adcq %[s4], %[t4]\n\t adcq %[s5], %[t5]\n\t"
+        "sbbq %[borrow], %[borrow]\n\t"
         : [t0] "+&r"(t0), [t1] "+&r"(t1), [t2] "+&r"(t2), [t3] "+&r"(t3), [t4] "+&r"(t4), [t5] "+&r"(t5),
-          [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3), [s4] "+&r"(s4), [s5] "+&r"(s5)
-        : [b] "r"(b), "m"(WORDS(b, 6)), [p] "r"(P::modulus)
+          [borrow] "=&r"(borrow)
+        : [b] "r"(b), "m"(WORDS(b, 6))
+        : "cc");
+    const u64* p = P::modulus;
+    asm("addq %[s0], %[t0]\n\t adcq %[s1], %[t1]\n\t adcq %[s2], %[t2]\n\t"
+        "adcq %[s3], %[t3]\n\t adcq %[s4], %[t4]\n\t adcq %[s5], %[t5]\n\t"
+        : [t0] "+&r"(t0), [t1] "+&r"(t1), [t2] "+&r"(t2), [t3] "+&r"(t3), [t4] "+&r"(t4), [t5] "+&r"(t5)
+        : [s0] "r"(p[0] & borrow), [s1] "r"(p[1] & borrow), [s2] "r"(p[2] & borrow), [s3] "r"(p[3] & borrow),
+          [s4] "r"(p[4] & borrow), [s5] "r"(p[5] & borrow)
         : "cc");
     r[0] = t0, r[1] = t1, r[2] = t2, r[3] = t3, r[4] = t4, r[5] = t5;
   } else {
-    u64 t0 = a[0], t1 = a[1], t2 = a[2], t3 = a[3], s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    u64 t0 = a[0], t1 = a[1], t2 = a[2], t3 = a[3];
     asm("subq 0(%[b]), %[t0]\n\t sbbq 8(%[b]), %[t1]\n\t sbbq 16(%[b]), %[t2]\n\t sbbq 24(%[b]), %[t3]\n\t"
-        "cmovcq 0(%[p]), %[s0]\n\t cmovcq 8(%[p]), %[s1]\n\t cmovcq 16(%[p]), %[s2]\n\t cmovcq 24(%[p]), %[s3]\n\t"
-        "addq %[s0], %[t0]\n\t adcq %[s1], %[t1]\n\t adcq %[s2], %[t2]\n\t adcq %[s3], %[t3]\n\t"
-        : [t0] "+&r"(t0), [t1] "+&r"(t1), [t2] "+&r"(t2), [t3] "+&r"(t3),
-          [s0] "+&r"(s0), [s1] "+&r"(s1), [s2] "+&r"(s2), [s3] "+&r"(s3)
-        : [b] "r"(b), "m"(WORDS(b, 4)), [p] "r"(P::modulus)
+        "sbbq %[borrow], %[borrow]\n\t"
+        : [t0] "+&r"(t0), [t1] "+&r"(t1), [t2] "+&r"(t2), [t3] "+&r"(t3), [borrow] "=&r"(borrow)
+        : [b] "r"(b), "m"(WORDS(b, 4))
+        : "cc");
+    const u64* p = P::modulus;
+    asm("addq %[s0], %[t0]\n\t adcq %[s1], %[t1]\n\t adcq %[s2], %[t2]\n\t adcq %[s3], %[t3]\n\t"
+        : [t0] "+&r"(t0), [t1] "+&r"(t1), [t2] "+&r"(t2), [t3] "+&r"(t3)
+        : [s0] "r"(p[0] & borrow), [s1] "r"(p[1] & borrow), [s2] "r"(p[2] & borrow), [s3] "r"(p[3] & borrow)
         : "cc");
     r[0] = t0, r[1] = t1, r[2] = t2, r[3] = t3;
   }

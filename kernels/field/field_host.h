@@ -80,6 +80,19 @@ struct Field {
   FN Field squared() const { return *this * *this; }
   FN Field doubled() const { return *this + *this; }
   FN Field negated() const { return zero() - *this; }
+
+  // Loose values lie below twice the modulus. They may enter products (plain ones are canonical again) and nothing else.
+  FN Field loose_times(const Field& b) const {
+    Field x;
+    field_mul_loose<P>(x.l, l, b.l);
+    return x;
+  }
+  FN Field loose_minus(const Field& b) const {
+    Field x;
+    field_sub_loose<P>(x.l, l, b.l);
+    return x;
+  }
+
   // Negated where `negative` is set, without a branch: digits' signs are random, a branch would be mispredicted.
   FN Field negated_if(bool negative) const {
     Field minus = negated(), x;

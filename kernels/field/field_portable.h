@@ -22,7 +22,7 @@ FN void field_reduce_once(u64* x) {
 }
 
 template <class P>
-FN void field_add(u64* r, const u64* a, const u64* b) {
+__attribute__((noinline)) void field_add(u64* r, const u64* a, const u64* b) {
   u64 carry = 0;
   for (int i = 0; i < P::limbs; i++) {
     u128 s = u128(a[i]) + b[i] + carry;
@@ -33,7 +33,7 @@ FN void field_add(u64* r, const u64* a, const u64* b) {
 }
 
 template <class P>
-FN void field_sub(u64* r, const u64* a, const u64* b) {
+__attribute__((noinline)) void field_sub(u64* r, const u64* a, const u64* b) {
   u64 borrow = 0, carry = 0;
   for (int i = 0; i < P::limbs; i++) {
     u128 d = u128(a[i]) - b[i] - borrow;
@@ -85,9 +85,28 @@ __attribute__((noinline)) void field_mul(u64* r, const u64* a, const u64* b) {
   for (int i = 0; i < P::limbs; i++) r[i] = t[i];
 }
 
-// a0·b0 + a1·b1 with one reduction. Takes factors up to the modulus, and a sum of products below 8 modulus².
+// The loose forms, which a back end may leave unreduced (below twice the modulus), are the plain ones here.
+template <class P>
+FN void field_mul_loose(u64* r, const u64* a, const u64* b) {
+  field_mul<P>(r, a, b);
+}
+
+// a − b + modulus, without looking at the borrow.
+template <class P>
+__attribute__((noinline)) void field_sub_loose(u64* r, const u64* a, const u64* b) {
+  u64 borrow = 0, carry = 0;
+  for (int i = 0; i < P::limbs; i++) {
+    u128 d = u128(a[i]) - b[i] - borrow;
+    borrow = u64(d >> 64) & 1;
+    u128 s = u128(u64(d)) + P::modulus[i] + carry;
+    r[i] = u64(s);
+    carry = u64(s >> 64);
+  }
+}
+
+// a0·b0 + a1·b1 with one reduction. The sum of products may be up to 8 modulus²: below 1.82 modulus at the end.
 // a and b each hold two elements; `swapped` pairs a0 with b1 and a1 with b0.
-template <class P, bool swapped>
+template <class P, bool swapped, bool canonical>
 __attribute__((noinline)) void field_dot(u64* r, const u64* a, const u64* b) {
   constexpr int n = P::limbs;
   u64 t[n + 1] = {0};

@@ -18,6 +18,8 @@ struct Fp2 {
   FN Fp2 negated_if(bool negative) const { return {c0.negated_if(negative), c1.negated_if(negative)}; }
   FN Fp2 conjugated() const { return {c0, c1.negated()}; }
   FN Fp2 operator*(const Fp2& b) const { return fp2_product(*this, b); }
+  FN Fp2 loose_times(const Fp2& b) const { return fp2_loose_product(*this, b); }
+  FN Fp2 loose_minus(const Fp2& b) const { return {c0.loose_minus(b.c0), c1.loose_minus(b.c1)}; }
   FN Fp2 squared() const { return fp2_square(*this); }
 };
 

@@ -64,12 +64,12 @@ FN void gcd_combine_modular(u64* r, const u64* u, i64 f, const u64* v, i64 g) {
   for (int i = 0; i < n; i++) r[i] = z.l[i];
 }
 
-// 1/x in Montgomery form; 0 for 0.
+// 1/x in Montgomery form; 0 for 0. x may be loose.
 template <class P>
 __attribute__((noinline)) Field<P> inverse(const Field<P>& x) {
   constexpr int n = P::limbs;
   typedef Field<P> F;
-  F a = x, b = F::constant(P::modulus), u = F::zero(), v = F::zero();
+  F a = x + F::zero(), b = F::constant(P::modulus), u = F::zero(), v = F::zero();
   u.l[0] = 1;
   while (!a.is_zero()) {
     // Leading 33 and trailing 31 bits of both, from the same position.

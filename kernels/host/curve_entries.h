@@ -133,7 +133,7 @@ void ENTRY(fixed_base)(const Point* table, u32 bits, const u64* scalars, u64 n, 
       const Point* row = table + u64(w) * half;
       for (u64 i = begin; i < end; i++) {
         const i32 d = digit(r, scalars + 4 * i, w);
-        if (d != 0) adder.push(&out[i], false, &row[(d < 0 ? -d : d) - 1], d < 0, &out[i]);
+        if (d != 0) adder.push(&out[i], &row[(d < 0 ? -d : d) - 1], &out[i], d < 0);
       }
       adder.flush();
     }

@@ -50,11 +50,11 @@ void ntt_rows(const Fr* from, Fr* to, u32 log_rows, u32 log_columns, u64 begin, 
   const u64 rows = u64(1) << log_rows, columns = u64(1) << log_columns;
   for (u64 row = begin; row < end; row += width) {
     const u32 used = u32(end - row < width ? end - row : width);
-    for (u32 i = 0; i < used; i++) {
-      Fr* x = scratch + (u64(i) << log_columns);
-      for (u64 c = 0; c < columns; c++) x[reversed_bits(u32(c), log_columns)] = from[(row + i) * columns + c];
-      transform_bit_reversed(x, log_columns, twiddle);
+    for (u64 c = 0; c < columns; c++) {
+      const u64 place = reversed_bits(u32(c), log_columns);
+      for (u32 i = 0; i < used; i++) scratch[(u64(i) << log_columns) + place] = from[(row + i) * columns + c];
     }
+    for (u32 i = 0; i < used; i++) transform_bit_reversed(scratch + (u64(i) << log_columns), log_columns, twiddle);
     for (u64 k = 0; k < columns; k++)
       for (u32 i = 0; i < used; i++) {
         const Fr& x = scratch[(u64(i) << log_columns) + k];

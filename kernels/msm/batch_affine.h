@@ -10,8 +10,7 @@ template <class F>
 struct AffinePair {
   const Affine<F>*left, *right;
   Affine<F>* sum;
-  u32 right_negative;
-  u32 left_negative;
+  bool right_negative;
 };
 
 template <class F>
@@ -26,18 +25,14 @@ struct BatchAdder {
   F denominator[capacity];
   F product[capacity];  // of its chain, up to and including this pair
 
-  FN void push(const Affine<F>* left, bool left_negative, const Affine<F>* right, bool right_negative,
-               Affine<F>* sum) {
+  // *sum = *left ± *right.
+  FN void push(const Affine<F>* left, const Affine<F>* right, Affine<F>* sum, bool right_negative = false) {
     // Points come from all over memory; the batch is worked off later, when they have arrived.
-    for (u32 line = 0; line < sizeof(Affine<F>); line += 64) {
-      __builtin_prefetch((const char*)left + line);
-      __builtin_prefetch((const char*)right + line);
-    }
-    pair[count++] = {left, right, sum, right_negative, left_negative};
+    fetch(left);
+    fetch(right);
+    pair[count++] = {left, right, sum, right_negative};
     if (count == capacity) flush();
   }
-
-  FN void push(const Affine<F>* left, const Affine<F>* right, Affine<F>* sum) { push(left, false, right, false, sum); }
 
   __attribute__((noinline)) void flush() {
     const u32 regular = collect();
@@ -51,18 +46,29 @@ struct BatchAdder {
   }
 
  private:
+  static constexpr u32 ahead = 6;  // pairs: a batch lies in L2, this brings it to L1 in time
+
+  static FN void fetch(const Affine<F>* p) {
+    for (u32 line = 0; line < sizeof(Affine<F>); line += 64) __builtin_prefetch((const char*)p + line);
+    __builtin_prefetch((const char*)(p + 1) - 1);
+  }
+
   // Denominators and running products of the pairs that need an inversion, moved to the front; their number.
   FN u32 collect() {
     u32 regular = 0;
     for (u32 i = 0; i < count; i++) {
+      if (i + ahead < count) {
+        fetch(pair[i + ahead].left);
+        fetch(pair[i + ahead].right);
+      }
       AffinePair<F> p = pair[i];
-      F d = p.right->x - p.left->x;
-      if (d.is_zero() || p.left->x.is_zero() || p.right->x.is_zero()) {
+      F d = p.right->x.loose_minus(p.left->x);
+      if (p.left->x == p.right->x || p.left->x.is_zero() || p.right->x.is_zero()) {
         if (settle(p, d)) continue;
       }
       pair[regular] = p;
       denominator[regular] = d;
-      product[regular] = regular < chains ? d : product[regular - chains] * d;
+      product[regular] = regular < chains ? d : product[regular - chains].loose_times(d);
       regular++;
     }
     return regular;
@@ -70,7 +76,7 @@ struct BatchAdder {
 
   // True where the sum is known at once. A doubling gets its denominator and a null `right` as its mark.
   static __attribute__((noinline)) bool settle(AffinePair<F>& p, F& d) {
-    const Affine<F> left = p.left->negated_if(p.left_negative), right = p.right->negated_if(p.right_negative);
+    const Affine<F> left = *p.left, right = p.right->negated_if(p.right_negative);
     switch (affine_case(left, right)) {
       case affine_left: *p.sum = left; return true;
       case affine_right: *p.sum = right; return true;
@@ -103,20 +109,20 @@ struct BatchAdder {
   FN F inverse_of(u32 i, F* chain) {
     F& c = chain[i % chains];
     if (i < chains) return c;
-    const F r = c * product[i - chains];
-    c = c * denominator[i];
+    const F r = c.loose_times(product[i - chains]);
+    c = c.loose_times(denominator[i]);
     return r;
   }
 
   FN void operands(const AffinePair<F>& p, Affine<F>& left, F& right_x, F& numerator) {
-    left = p.left->negated_if(p.left_negative);
+    left = *p.left;
     if (p.right == nullptr) {
       right_x = left.x;
       const F square = left.x.squared();
       numerator = square.doubled() + square;
     } else {
       right_x = p.right->x;
-      numerator = p.right->y.negated_if(p.right_negative) - left.y;
+      numerator = p.right_negative ? p.right->y.negated().loose_minus(left.y) : p.right->y.loose_minus(left.y);
     }
   }
 
@@ -129,6 +135,10 @@ struct BatchAdder {
 
   // Pairs i and i − 1, step by step side by side: neither waits for its own last product.
   FN void finish_two(u32 i, F* chain) {
+    for (u32 j = 0; j < 2 && i >= j + ahead; j++) {
+      fetch(pair[i - j - ahead].left);
+      if (pair[i - j - ahead].right != nullptr) fetch(pair[i - j - ahead].right);
+    }
     Affine<F> p, q;
     F p_x, q_x, p_numerator, q_numerator;
     operands(pair[i], p, p_x, p_numerator);
@@ -139,8 +149,8 @@ struct BatchAdder {
     Affine<F> a, b;
     a.x = p_square - p.x - p_x;
     b.x = q_square - q.x - q_x;
-    a.y = p_slope * (p.x - a.x) - p.y;
-    b.y = q_slope * (q.x - b.x) - q.y;
+    a.y = p_slope * p.x.loose_minus(a.x) - p.y;
+    b.y = q_slope * q.x.loose_minus(b.x) - q.y;
     *pair[i].sum = a;
     *pair[i - 1].sum = b;
   }

@@ -14,18 +14,18 @@ struct WindowScratch {
 
   PointTree<F>* tree;
   Affine<F>* bucket;   // buckets, then 2 · lanes sums of the reduction
-  u32* end;            // of each bucket in `sorted`
-  u32* sorted;         // 2 · index + sign
+  u32* end;            // of each bucket and sign in `sorted`
+  u32* sorted;         // indices of points
 
   static u64 bytes(u64 points, u64 buckets) {
-    return sizeof(PointTree<F>) + (buckets + 2 * lanes) * sizeof(Affine<F>) + (buckets + 2 + points) * sizeof(u32) + 64;
+    return sizeof(PointTree<F>) + (buckets + 2 * lanes) * sizeof(Affine<F>) + (2 * buckets + 3 + points) * sizeof(u32) + 64;
   }
   WindowScratch(void* memory, u64 buckets) {
     u64 at = (u64(memory) + 63) & ~u64(63);
     tree = (PointTree<F>*)at;
     bucket = (Affine<F>*)(at += sizeof(PointTree<F>));
     end = (u32*)(at += (buckets + 2 * lanes) * sizeof(Affine<F>));
-    sorted = end + buckets + 2;
+    sorted = end + 2 * buckets + 3;
   }
 };
 
@@ -61,34 +61,31 @@ Xyzz<F> weighted_sum_in_lanes(WindowScratch<F>& s, u32 buckets) {
   return weighted;
 }
 
+FN u32 key_of(i32 digit) { return digit > 0 ? 2 * u32(digit) - 1 : 2 * u32(-digit); }
+
 template <class F>
 Xyzz<F> window_sum(const Affine<F>* points, const u64* scalars, u32 n, const Recoding& r, u32 window, void* scratch) {
   const u32 buckets = buckets_of_window(r, window);
   WindowScratch<F> s(scratch, buckets);
-  for (u32 b = 0; b < buckets + 2; b++) s.end[b] = 0;
+  // Keys: 0 for digit zero, then 2b + 1 and 2b + 2 for digits b + 1 and −(b + 1).
+  const u32 keys = 2 * buckets + 1;
+  for (u32 key = 0; key <= keys; key++) s.end[key] = 0;
   u32* start = s.end + 1;
-  for (u32 i = 0; i < n; i++) {
-    const i32 d = digit(r, scalars + 4 * u64(i), window);
-    start[d < 0 ? -d : d]++;
-  }
-  // start[b] becomes the first place of bucket b; digit zero takes part in the sort but not in the sums.
+  for (u32 i = 0; i < n; i++) start[key_of(digit(r, scalars + 4 * u64(i), window))]++;
   u32 place = 0;
-  for (u32 b = 0; b <= buckets; b++) {
-    const u32 count = start[b];
-    start[b] = place;
+  for (u32 key = 0; key < keys; key++) {
+    const u32 count = start[key];
+    start[key] = place;
     place += count;
   }
-  const u32 zeros = buckets > 0 ? start[1] : n;
-  for (u32 i = 0; i < n; i++) {
-    const i32 d = digit(r, scalars + 4 * u64(i), window);
-    s.sorted[start[d < 0 ? -d : d]++] = 2 * i + u32(d < 0);
-  }
+  // As entries move to their places, start[key] moves on to the end of its key: the start of the next.
+  for (u32 i = 0; i < n; i++) s.sorted[start[key_of(digit(r, scalars + 4 * u64(i), window))]++] = i;
   for (u32 b = 0; b < buckets; b++) s.bucket[b] = Affine<F>::infinity();
   s.tree->begin();
-  u32 i = zeros;
-  for (u32 b = 0; b < buckets; b++)
-    for (const u32 stop = start[b + 1]; i < stop; i++)
-      s.tree->push(&s.bucket[b], &points[s.sorted[i] >> 1], s.sorted[i] & 1);
+  u32 i = start[0];
+  for (u32 key = 1; key < keys; key++)
+    for (const u32 stop = start[key]; i < stop; i++)
+      s.tree->push(&s.bucket[(key - 1) / 2], &points[s.sorted[i]], (key & 1) == 0);
   s.tree->finish();
   return weighted_sum_in_lanes(s, buckets);
 }

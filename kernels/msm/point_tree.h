@@ -15,31 +15,32 @@ struct PointTree {
     Affine<F>* bucket;
     u32 first;   // slot of its first partial sum
     u32 length;  // partial sums
-    bool opened; // an entry without a partner waits
+    bool negative;
+    bool opened;  // an entry without a partner waits
   };
 
   BatchAdder<F> adder;
   u32 entries, slots, segments;
   const Affine<F>* waiting;
-  bool waiting_negative;
   Segment segment[capacity];
   Affine<F> slot[capacity];
 
   FN void begin() { adder.count = entries = slots = segments = 0; }
 
-  // Adds ±point to a bucket. Entries of one bucket come one after the other.
+  // Adds ±point to a bucket. Entries of one bucket and sign come one after the other: they are summed as they are, and
+  // the sign is applied once to the sum, so that additions need no selection by random signs.
   FN void push(Affine<F>* bucket, const Affine<F>* point, bool negative) {
-    if (segments == 0 || segment[segments - 1].bucket != bucket) {
+    if (segments == 0 || segment[segments - 1].bucket != bucket || segment[segments - 1].negative != negative) {
       close();
-      segment[segments++] = {bucket, slots, 0, false};
+      segment[segments++] = {bucket, slots, 0, negative, false};
     }
     Segment& s = segment[segments - 1];
     if (s.opened) {
-      adder.push(waiting, waiting_negative, point, negative, &slot[slots++]);
+      adder.push(waiting, point, &slot[slots++]);
       s.length++;
       s.opened = false;
     } else {
-      waiting = point, waiting_negative = negative;
+      waiting = point;
       s.opened = true;
     }
     if (++entries == capacity) finish();
@@ -51,14 +52,14 @@ struct PointTree {
     close();
     adder.flush();
     for (bool more = true; more;) more = halve();
-    for (u32 i = 0; i < segments; i++) {
-      Affine<F>* bucket = segment[i].bucket;
-      if (bucket->is_infinity())
-        *bucket = slot[segment[i].first];
-      else
-        adder.push(bucket, &slot[segment[i].first], bucket);  // a bucket cut by the end of a group
+    // A bucket has at most one segment of each sign here, and takes up one a flush.
+    for (int negative = 0; negative < 2; negative++) {
+      for (u32 i = 0; i < segments; i++) {
+        const Segment& s = segment[i];
+        if (s.negative == bool(negative)) adder.push(s.bucket, &slot[s.first], s.bucket, s.negative);
+      }
+      adder.flush();
     }
-    adder.flush();
     entries = slots = segments = 0;
   }
 
@@ -67,7 +68,7 @@ struct PointTree {
     if (segments == 0) return;
     Segment& s = segment[segments - 1];
     if (!s.opened) return;
-    slot[slots++] = waiting->negated_if(waiting_negative);
+    slot[slots++] = *waiting;
     s.length++;
     s.opened = false;
   }

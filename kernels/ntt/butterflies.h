@@ -3,10 +3,14 @@
 
 #include "../field/types.h"
 
+// The lowest `bits` bits of i in reverse order; i < 2^bits, bits ≤ 32.
 FN u32 reversed_bits(u32 i, u32 bits) {
-  u32 r = 0;
-  for (u32 b = 0; b < bits; b++) r |= (i >> b & 1) << (bits - 1 - b);
-  return r;
+  i = (i & 0x55555555u) << 1 | (i >> 1 & 0x55555555u);
+  i = (i & 0x33333333u) << 2 | (i >> 2 & 0x33333333u);
+  i = (i & 0x0f0f0f0fu) << 4 | (i >> 4 & 0x0f0f0f0fu);
+  i = (i & 0x00ff00ffu) << 8 | (i >> 8 & 0x00ff00ffu);
+  i = i << 16 | i >> 16;
+  return bits == 0 ? 0 : i >> (32 - bits);
 }
 
 // (a, b) ← (a + w·b, a − w·b).

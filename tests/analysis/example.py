@@ -185,9 +185,11 @@ def phase10_out_of_memory(folder: Path, origin: str = "live", policy: str = "pha
         writer.vram(15, "free", "d_a", 4 * GiB, w1, "p0.1")
         writer.vram(16, "free", "d_bc", 8 * GiB, w0, "p0.0")
         writer.vram(16, "free", "d_a", 4 * GiB, w0, "p0.0")
+    counterexample = origin == "counterexample"
+    covered = {"workers": 2, "steps": 14, "shortest": True, "finding": "oom"} if counterexample else {"backend": "host"}
     info = RunInfo(
-        origin, "phase 10 on 16 GiB, small example", "device_oom", "d_bc needs 8 GiB", policy,
-        conditions(workers=2, steps=11), device(16 * GiB), time_unit="step" if origin == "counterexample" else "ns",
+        origin, "phase 10 on 16 GiB, small example", "device_oom", "d_bc needs 8 GiB", policy, conditions(**covered),
+        device(16 * GiB), time_unit="step" if counterexample else "ns",
     )  # fmt: skip
     return writer.store(folder / f"{origin}-{policy}-16", info)
 

@@ -17,7 +17,7 @@ def with_info(run: Run, **changes) -> Run:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
-    return phase10_roomy(folder, gain_ms=2), phase9_like(folder)
+    return phase10_roomy(folder, "simulated", gain_ms=2), phase9_like(folder, "simulated")
 
 
 def test_ratio_and_interval_of_runs_without_spread(runs):

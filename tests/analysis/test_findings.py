@@ -7,7 +7,7 @@ import pytest
 
 from cuzklab.analysis import Case, find_all
 from cuzklab.analysis.registry import rules
-from cuzklab.trace import Kernel, LockUse, Recorder, Run, RunInfo, Span, WaitInterval, write_run
+from cuzklab.trace import Kernel, LockUse, Recorder, Run, RunInfo, Span, VramEvent, WaitInterval, write_run
 from cuzklab.units import GiB
 from tests.analysis.example import (
     MS,
@@ -72,11 +72,11 @@ def test_infeasible_by_counterexample_and_reproduced(tmp_path):
     (found,) = found_by("design_infeasible_here", *runs)
     assert (found.role, found.certainty, found.vram_bytes) == ("against", "proved", 16 * GiB)
     assert found.claim == (
-        "phase10_ordered runs out of device memory on 16.0 GiB, on a schedule of 11 steps: w1's request for d_bc"
-        " (8.00 GiB) under gpu0.compute failed in step 15: w0 held d_bc and d_a (12.0 GiB), w1 d_a (4.00 GiB);"
+        "phase10_ordered runs out of device memory on 16.0 GiB; the shortest schedule to it has 14 steps: w1's request"
+        " for d_bc (8.00 GiB) under gpu0.compute failed in step 14: w0 held d_bc and d_a (12.0 GiB), w1 d_a (4.00 GiB);"
         " 16.0 GiB of 16.0 GiB were in use. The live run with gw 2 on 16.0 GiB ended the same way."
     )
-    assert [figure.value for figure in found.figures] == [11, 8 * GiB, 16 * GiB, 8 * GiB]
+    assert [figure.value for figure in found.figures] == [14, 8 * GiB, 16 * GiB, 8 * GiB]
 
 
 def test_the_shortest_counterexample_is_told_and_others_at_the_limit(tmp_path):
@@ -84,7 +84,7 @@ def test_the_shortest_counterexample_is_told_and_others_at_the_limit(tmp_path):
     short = with_info(short, conditions={**short.info.conditions, "steps": 9})
     completed = with_info(phase10_out_of_memory(tmp_path), outcome="ok")
     (found,) = found_by("design_infeasible_here", long, short, completed)
-    assert "a schedule of 9 steps" in found.claim
+    assert "the shortest schedule to it has 9 steps" in found.claim
     assert found.claim.endswith("The live run with gw 2 on 16.0 GiB did not meet that schedule.")
 
 
@@ -93,13 +93,13 @@ def test_a_deadlock_names_who_waits_for_what(tmp_path):
         tmp_path, CANDIDATE,
         Span(0, 1, "Acquire gpu0.mem", "call", worker="gpu0.w0"), Span(1, 2, "Acquire gpu0.compute", "call",
                                                                      worker="gpu0.w1"),
-        WaitInterval(2, 4, "memory", "12 GiB", "gpu0.w1", "gpu0.w0"),
+        WaitInterval(2, 4, "memory", "gpu0 d_bc 8589934592 B", "gpu0.w0, gpu0.w1", "gpu0.w0"),
         WaitInterval(3, 4, "lock", "gpu0.mem", "gpu0.w0", "gpu0.w1"),
         WaitInterval(0, 1, "lock", "gpu0.mem", "gpu0.w0", "gpu0.w1"),
         origin="counterexample", outcome="deadlock",
     )  # fmt: skip
     (found,) = found_by("design_infeasible_here", run)
-    assert "w0 waits for 12 GiB, held by w1 and w1 waits for gpu0.mem, held by w0." in found.claim
+    assert "w0 waits for gpu0 d_bc 8.00 GiB (held by w1) and w1 waits for gpu0.mem (held by w0)." in found.claim
     assert [row["effect"] for row in found.evidence] == ["Acquire gpu0.mem", "Acquire gpu0.compute"]
 
 
@@ -118,6 +118,18 @@ def test_out_of_memory_names_the_request_and_the_holders(tmp_path):
     assert [row["row"] for row in found.evidence] == ["failed request"] + ["live at that moment"] * 3
 
 
+def test_out_of_memory_by_what_the_pool_keeps(tmp_path):
+    row = VramEvent(5 * MS, "fail", "scratch", 9 * GiB, 0, 4 * GiB, 16 * GiB, "gpu0.w1", "p0.1", "gpu0.lock")
+    run = run_of(tmp_path, BASELINE, Span(0, 9 * MS, "prep_msm", "cpu"), row, outcome="device_oom")
+    (found,) = found_by("ran_out_of_memory", run)
+    assert (
+        "w1's request for scratch (9.00 GiB) under gpu0.lock failed at 5.00 ms although only 4.00 GiB of 16.0 GiB were"
+        " live: more than 3.00 GiB must have been kept by the memory pool or lost to fragmentation."
+    ) in found.claim
+    assert found.figures[-1].value == 3 * GiB
+    assert found.would_change.startswith("a trim of the memory pool")
+
+
 def test_out_of_memory_without_its_table_says_so(tmp_path):
     run = run_of(tmp_path, BASELINE, outcome="device_oom")
     (found,) = found_by("ran_out_of_memory", run)
@@ -131,7 +143,11 @@ def test_out_of_memory_without_its_table_says_so(tmp_path):
 def test_baseline_safe_only_if_the_check_was_complete(tmp_path):
     (safe,) = found_by("baseline_safe", safe_check(tmp_path))
     assert (safe.certainty, safe.aspect) == ("proved", "feasibility")
-    assert "phase9 with 2 workers × 2 partitions on 16.0 GiB is safe" in safe.claim
+    assert "phase9 on 16.0 GiB is safe with 2 workers × 2 partitions (1,234 states): on no" in safe.claim
+    three = safe_check(tmp_path)
+    three = with_info(three, conditions={**three.info.conditions, "workers": 3, "states": 5})
+    (both,) = found_by("baseline_safe", safe_check(tmp_path), three)
+    assert both.gist == "is proved safe with 2 workers × 2 partitions and 3 workers × 2 partitions"
     (partial,) = found_by("baseline_safe", safe_check(tmp_path, complete=False))
     assert (partial.certainty, partial.aspect) == ("measured", "coverage")
     assert found_by("baseline_safe", safe_check(tmp_path, CANDIDATE)) == []
@@ -185,10 +201,46 @@ def test_overlap_that_cannot_be_told(tmp_path):
     [(2, "supports", "it saves 4.7 %"), (-2, "against", "it costs 4.7 %"), (0, "context", "which is below the noise")],
 )
 def test_gain_is_for_or_against_only_above_the_noise(tmp_path, gain_ms, role, words):
-    runs = phase10_roomy(tmp_path, gain_ms=gain_ms), phase9_like(tmp_path, vram_bytes=40 * GiB)
+    simulated = "simulated"
+    runs = phase10_roomy(tmp_path, simulated, gain_ms=gain_ms), phase9_like(tmp_path, simulated, vram_bytes=40 * GiB)
     (found,) = found_by("gain_over_baseline", *runs)
     assert (found.role, found.aspect, found.vram_bytes) == (role, "performance", 40 * GiB)
     assert words in found.claim
+
+
+def with_average(run, seconds):
+    """A repetition of a measured run that took another time."""
+    record = {"kind": "batch_average", "value": seconds, "obtained": "measured", "label": "", "conditions": {}}
+    return with_info(run, metrics=(record,))
+
+
+def test_one_measured_run_of_each_resolves_nothing(tmp_path):
+    runs = phase10_roomy(tmp_path, gain_ms=2), phase9_like(tmp_path, vram_bytes=40 * GiB)
+    (found,) = found_by("gain_over_baseline", *runs)
+    assert found.role == "context"
+    assert "one run does not tell how much the next would differ; it takes 3 of each" in found.claim
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "role", "words"),
+    [
+        ((1.0, 1.2, 1.1), (1.3, 1.6, 1.4), "supports", "it saves 21 % (medians of 3 and 3 runs; 7.7 % to 38 %"),
+        ((1.3, 1.6, 1.4), (1.0, 1.2, 1.1), "against", "it costs 27 % (medians of 3 and 3 runs; −60 % to −8.3 %"),
+        (
+            (1.0, 1.2, 1.5),
+            (1.3, 1.6, 1.4),
+            "context",
+            "which is below the noise (medians of 3 and 3 runs; −15 % to 38 %",
+        ),
+    ],
+)
+def test_repeated_runs_differ_where_all_of_one_side_are_better(tmp_path, mine, theirs, role, words):
+    candidate, baseline = phase10_roomy(tmp_path), phase9_like(tmp_path, vram_bytes=40 * GiB)
+    runs = [with_average(candidate, seconds) for seconds in mine] + [with_average(baseline, s) for s in theirs]
+    (found,) = found_by("gain_over_baseline", *runs)
+    assert found.role == role
+    assert words in found.claim
+    assert len(found.runs) == 6
 
 
 def test_gain_names_what_differs_and_prefers_the_same_device(tmp_path):
@@ -199,7 +251,7 @@ def test_gain_names_what_differs_and_prefers_the_same_device(tmp_path):
     assert found.runs == (candidate.name, large.name)
     assert found.claim.endswith("They differ in gw 3 against 2.")
     (found,) = found_by("gain_over_baseline", candidate, small)
-    assert "phase9 takes 0.17 s/proof, phase9 on 16.0 GiB" in found.claim
+    assert "where phase9 on 16.0 GiB takes 172 ms/proof: it" in found.claim
 
 
 def test_unlike_conditions_and_unlike_kinds_are_refused(tmp_path):
@@ -210,7 +262,7 @@ def test_unlike_conditions_and_unlike_kinds_are_refused(tmp_path):
     assert "they differ in workload example against larger" in found.claim
     record = {"kind": "prove_time", "value": 0.3, "obtained": "measured", "label": "", "conditions": {}}
     (found,) = found_by("gain_over_baseline", candidate, with_info(baseline, metrics=(record,)))
-    assert "they have no figure of time of the same kind" in found.claim
+    assert "batch_average and prove_time are different things; they cannot be compared" in found.claim
     (found,) = found_by("gain_over_baseline", candidate)
     assert "there is no completed run of phase9 of the same origin" in found.claim
 
@@ -279,8 +331,9 @@ def test_feasible_on_the_larger_device_with_what_it_gains(tmp_path):
     (found,) = found_by("feasible_at", *runs, vram_bytes=16 * GiB)
     assert (found.role, found.certainty, found.vram_bytes) == ("context", "proved", 40 * GiB)
     assert found.claim == (
-        "phase10_ordered works on 40.0 GiB: the live run with gw 2 completed, at most 25.0 GiB of 40.0 GiB in use and"
-        " every interleaving of 2 workers is safe; there it saves 4.7 % in the live run with gw 2."
+        "phase10_ordered works on 40.0 GiB: the live run with gw 2 completed (at most 25.0 GiB of 40.0 GiB in use) and"
+        " every interleaving of 2 workers is safe; there it was measured too few times to tell a gain in the live run"
+        " with gw 2."
     )
     (here,) = found_by("feasible_at", *runs)
     assert here.role == "supports"
@@ -303,3 +356,19 @@ def test_a_scaled_run_counts_for_the_device_that_it_stands_for(tmp_path):
     (found,) = found_by("ran_out_of_memory", scaled)
     assert found.vram_bytes == 16 * GiB
     assert "of phase10_ordered on 4.00 MiB (for 16.0 GiB) ran out" in found.claim
+
+
+def test_a_shortage_on_a_scaled_device_is_told_at_both_scales(tmp_path):
+    run = phase10_out_of_memory(tmp_path)
+    (alone,) = found_by("ran_out_of_memory", run)
+    assert alone.gist == "ran out of device memory in the live run with gw 2 (short by 8.00 GiB)"
+    scaled = with_info(run, conditions={**run.info.conditions, "vram_equivalent_bytes": 64 * GiB})
+    (found,) = found_by("ran_out_of_memory", scaled)
+    assert found.gist.endswith("(short by 8.00 GiB, which stand for 32.0 GiB)")
+
+
+def test_repeated_runs_are_told_once(tmp_path):
+    (found,) = found_by("feasible_at", *[phase10_roomy(tmp_path)] * 3)
+    assert found.claim.startswith(
+        "phase10_ordered works on 40.0 GiB: the live run with gw 2 completed 3 times (at most 25.0 GiB of 40.0 GiB"
+    )

@@ -30,15 +30,16 @@ def test_phase_10_on_16_gib_is_reverted_with_its_reasons(tmp_path):
         "overlap_already_achieved", "feasible_at",
     )  # fmt: skip
     assert decided.sentence.startswith(
-        "Revert phase10_ordered on 16.0 GiB: it runs out of device memory on a schedule of 11 steps"
+        "Revert phase10_ordered on 16.0 GiB: it runs out of device memory within 14 steps (proved"
     )
     assert "phase9 already hides 95 % of b_g2_msm" in decided.sentence
-    assert decided.would_change.startswith("a device with more memory: it works on 40.0 GiB, where it gains nothing")
+    assert decided.would_change.startswith("a device with more memory: it works on 40.0 GiB, where it was measured")
 
 
 @pytest.mark.parametrize(("gain_ms", "decision"), [(2, "keep"), (0, "revert"), (-2, "revert")])
 def test_on_the_card_where_it_fits_the_gain_decides(tmp_path, gain_ms, decision):
-    runs = phase10_roomy(tmp_path, gain_ms=gain_ms), phase9_like(tmp_path, vram_bytes=40 * GiB)
+    simulated = "simulated"
+    runs = phase10_roomy(tmp_path, simulated, gain_ms=gain_ms), phase9_like(tmp_path, simulated, vram_bytes=40 * GiB)
     decided = decide(Case("phase10_ordered", "phase9", runs))
     assert decided.decision == decision
     assert decided.because[0] == "gain_over_baseline"
@@ -47,7 +48,7 @@ def test_on_the_card_where_it_fits_the_gain_decides(tmp_path, gain_ms, decision)
 def test_the_same_runs_judged_for_a_larger_card_change_the_verdict(tmp_path):
     runs = (
         phase10_out_of_memory(tmp_path, "counterexample"), safe_check(tmp_path), phase9_like(tmp_path),
-        phase9_like(tmp_path, vram_bytes=40 * GiB), phase10_roomy(tmp_path, gain_ms=2),
+        phase9_like(tmp_path, "simulated", vram_bytes=40 * GiB), phase10_roomy(tmp_path, "simulated", gain_ms=2),
     )  # fmt: skip
     case = Case("phase10_ordered", "phase9", runs)
     assert decide(case).decision == "revert"

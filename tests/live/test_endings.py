@@ -6,17 +6,16 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from programs import GPU, SmallWorkload, run_small, small_partition
 
 from cuzklab import policies
 from cuzklab.backends.device import DeviceMemoryExhausted
 from cuzklab.backends.emulated import EmulatedDevice
-from cuzklab.live.board import WaitFor
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects as e
 from cuzklab.policies.engine import EngineConfig, engine_programs
-from cuzklab.policies.model import Flag, Gpu, Lock, Queue, Semaphore, program
+from cuzklab.policies.model import Flag, Gpu, Lock, Queue, Semaphore, WaitFor, program
 from cuzklab.stages import PartitionSizes
+from tests.live.programs import GPU, SmallWorkload, run_small, small_partition
 
 A, B = Lock("A"), Lock("B")
 
@@ -74,7 +73,7 @@ def test_every_wait_that_cannot_end_is_a_deadlock(steps, edge):
     @program
     def waits():
         for step in steps:
-            yield step
+            _ = yield step
 
     ran = run_small({"a": waits()})
     assert ran.ended.outcome == "deadlock"
@@ -122,11 +121,15 @@ def test_nested_phase_10_with_waiting_allocation_deadlocks_on_capacity():
                 no_room.set()
                 raise
 
-    def meanwhile(label):
-        assert no_room.wait(20)
+    class Waits(SmallWorkload):
+        def streamed_bytes(self, partition, stage, part):
+            assert no_room.wait(
+                20
+            )  # on the host, just before the launch, so that the other's trim finds an idle device
+            return 0
 
     policy = policies.load("phase10_nested", on_full="wait")
-    _, ran = engine(policy, workload=SmallWorkload(meanwhile=meanwhile), device_class=Device)
+    _, ran = engine(policy, workload=Waits(), device_class=Device)
     assert ran.ended.outcome == "deadlock"
     edges = {edge.on: edge for edge in ran.ended.waits_for}
     computes, allocates = edges["gpu0.mem"], edges["gpu0 d_a 320 B"]
@@ -145,6 +148,10 @@ def test_shipped_policies_prove_every_partition_where_memory_suffices(name):
     assert ran.ended.leaks == ()
     calls = [row for row in ran.rows("spans") if row.category == "call"]
     assert len(calls) == 6 and {row.name for row in calls} == {"prove_partition"}
+    # What a forked thread does is part of its parent's call; synthesis is of none.
+    parents = {row.name: row.parent for row in ran.rows("spans") if row.category == "cpu"}
+    call = "prove_partition"
+    assert parents == {"synthesis": "", "prep_msm": call, "b_g2_msm": call, "epilogue": call}
     # synthesis, prep_msm, b_g2_msm, epilogue; NTT, H-MSM, four sums of ones, three tails
     assert len(ran.workload.ran) == 6 * (4 + 9)
     assert len(ran.rows("kernels")) == 6 * 9
@@ -239,7 +246,7 @@ def test_interruption_unwinds_every_thread():
         yield e.Wait(Semaphore("t"))
 
     with pytest.raises(KeyboardInterrupt):
-        # Whoever waits for `t` would be in a deadlock; a third actor keeps the run alive until the signal arrives.
+        # The others would be in a deadlock; the third keeps the run alive until the signal arrives.
         run_small({"a": waits(), "b": works(), "c": spins()}, Interrupts())
     assert threading.active_count() == before
 

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cuzklab.backends.bls12_381 import FP_MODULUS, FR_MODULUS
+from cuzklab.backends.limbs import coordinates_to_limbs, ints_to_limbs, limbs_to_coordinates, limbs_to_ints
 from cuzklab.prover.files import (
     read_key_or_vk,
     read_proof,
@@ -24,15 +26,7 @@ from cuzklab.prover.files import (
     write_witness,
     write_zkey,
 )
-from cuzklab.prover.files.elements import (
-    P,
-    R,
-    coordinates,
-    first_not_below,
-    integers_from_limbs,
-    limbs_from_integers,
-    point_from_coordinates,
-)
+from cuzklab.prover.files.fields import first_not_below
 from cuzklab.prover.files.vk_json import vk_document
 from cuzklab.prover.model import ConstraintSystem, Proof, SparseMatrix
 from tests.prover import judges
@@ -59,10 +53,10 @@ def sections(path) -> dict[int, bytes]:
 
 
 def rows_times_witness(matrix: SparseMatrix, witness: list[int], unit: int = 1) -> list[int]:
-    values, wires = integers_from_limbs(matrix.value), matrix.wire.tolist()
+    values, wires = limbs_to_ints(matrix.value), matrix.wire.tolist()
     bounds = matrix.row_start.tolist()
     return [
-        sum(values[k] * unit * witness[wires[k]] for k in range(bounds[row], bounds[row + 1])) % R
+        sum(values[k] * unit * witness[wires[k]] for k in range(bounds[row], bounds[row + 1])) % FR_MODULUS
         for row in range(matrix.rows)
     ]
 
@@ -73,10 +67,10 @@ def rows_times_witness(matrix: SparseMatrix, witness: list[int], unit: int = 1) 
 def test_r1cs_and_witness_fit_together(circuit):
     system, witness = read_r1cs(circuit.with_suffix(".r1cs")), read_witness(circuit.with_suffix(".wtns"))
     assert (system.wires, system.constraints, system.public, system.domain) == CIRCUITS[circuit.name]
-    w = integers_from_limbs(witness)
+    w = limbs_to_ints(witness)
     assert len(w) == system.wires
     a, b, c = (rows_times_witness(matrix, w) for matrix in (system.a, system.b, system.c))
-    assert [x * y % R for x, y in zip(a, b)] == c
+    assert [x * y % FR_MODULUS for x, y in zip(a, b)] == c
     assert any(c)
 
 
@@ -86,7 +80,7 @@ def test_r1cs_is_what_snarkjs_reads(shared_data):
     assert (info["wires"], info["outputs"], info["publicInputs"]) == (243, 1, 0)
     assert len(info["constraints"]) == system.constraints
     for which, matrix in enumerate((system.a, system.b, system.c)):
-        values = integers_from_limbs(matrix.value)
+        values = limbs_to_ints(matrix.value)
         for row, constraint in enumerate(info["constraints"]):
             entries = range(matrix.row_start[row], matrix.row_start[row + 1])
             mine = {str(matrix.wire[k]): values[k] for k in entries}
@@ -112,14 +106,14 @@ def test_zkey_has_the_matrices_of_the_circuit(circuit):
     wires, constraints, public, domain = CIRCUITS[circuit.name]
     assert (key.wires, key.public, key.domain, key.test_only) == (wires, public, domain, False)
     # The key holds v·R²: undone, the circuit's own numbers, and one row for each public wire.
-    factor = pow(1 << 512, -1, R)
+    factor = pow(1 << 512, -1, FR_MODULUS)
     for mine, theirs, extra in ((key.a, system.a, public + 1), (key.b, system.b, 0)):
         count = theirs.nonzeros
         assert mine.nonzeros == count + extra
         assert mine.row_start[: constraints + 1].tolist() == theirs.row_start.tolist()
         assert np.array_equal(mine.wire[:count], theirs.wire)
-        plain = [value * factor % R for value in integers_from_limbs(mine.value)]
-        assert plain == integers_from_limbs(theirs.value) + [1] * extra
+        plain = [value * factor % FR_MODULUS for value in limbs_to_ints(mine.value)]
+        assert plain == limbs_to_ints(theirs.value) + [1] * extra
         assert mine.wire[count:].tolist() == list(range(extra))
         assert mine.rows == constraints + public + 1
 
@@ -242,14 +236,14 @@ def test_writers_refuse_arrays_that_do_not_fit(shared_data, tmp_path):
 def constraint_systems(draw) -> ConstraintSystem:
     wires = draw(st.integers(3, 12))
     rows = draw(st.integers(0, 6))
-    numbers = st.one_of(st.sampled_from([0, 1, R - 1]), st.integers(0, R - 1))
+    numbers = st.one_of(st.sampled_from([0, 1, FR_MODULUS - 1]), st.integers(0, FR_MODULUS - 1))
 
     def matrix() -> SparseMatrix:
         lines = [sorted(draw(st.sets(st.integers(0, wires - 1), max_size=4))) for _ in range(rows)]
         row_start = np.cumsum([0, *map(len, lines)]).astype(np.int64)
         values = draw(st.lists(numbers, min_size=int(row_start[-1]), max_size=int(row_start[-1])))
         return SparseMatrix(
-            row_start, np.array([wire for line in lines for wire in line], np.uint32), limbs_from_integers(values, 4)
+            row_start, np.array([wire for line in lines for wire in line], np.uint32), ints_to_limbs(values, 4)
         )
 
     return ConstraintSystem(wires, 1, draw(st.integers(0, 1)), matrix(), matrix(), matrix())
@@ -270,9 +264,9 @@ def test_any_constraint_system_survives(tmp_path_factory, system):
 
 
 @settings(max_examples=60, deadline=None)
-@given(values=st.lists(st.integers(0, R - 1), max_size=20))
+@given(values=st.lists(st.integers(0, FR_MODULUS - 1), max_size=20))
 def test_any_witness_survives(tmp_path_factory, values):
-    witness = limbs_from_integers([1, *values], 4)
+    witness = ints_to_limbs([1, *values], 4)
     path = tmp_path_factory.mktemp("wtns") / "any.wtns"
     write_witness(path, witness)
     assert np.array_equal(read_witness(path), witness)
@@ -281,21 +275,21 @@ def test_any_witness_survives(tmp_path_factory, values):
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.integers(0, P - 1), min_size=4, max_size=4))
+@given(st.lists(st.integers(0, FP_MODULUS - 1), min_size=4, max_size=4))
 def test_montgomery_form_and_back(numbers):
-    point = point_from_coordinates(numbers)
-    assert coordinates(point) == numbers
-    assert integers_from_limbs(point.reshape(4, 6)) == [(n << 384) % P for n in numbers]
+    point = coordinates_to_limbs(numbers)
+    assert limbs_to_coordinates(point) == tuple(numbers)
+    assert limbs_to_ints(point.reshape(4, 6)) == [(n << 384) % FP_MODULUS for n in numbers]
 
 
-@pytest.mark.parametrize(("modulus", "limbs"), [(R, 4), (P, 6)])
+@pytest.mark.parametrize(("modulus", "limbs"), [(FR_MODULUS, 4), (FP_MODULUS, 6)])
 @given(data=st.data())
 def test_first_not_below(modulus, limbs, data):
     # Around the modulus limb by limb, where a comparison would go wrong.
     near = [modulus + delta * (1 << (64 * limb)) for limb in range(limbs) for delta in (-1, 0, 1)]
     values = data.draw(st.lists(st.one_of(st.sampled_from(near), st.integers(0, (1 << 64 * limbs) - 1)), max_size=8))
     expected = next((i for i, value in enumerate(values) if value >= modulus), -1)
-    assert first_not_below(limbs_from_integers(values, limbs), modulus) == expected
+    assert first_not_below(ints_to_limbs(values, limbs), modulus) == expected
 
 
 def test_infinity_as_snarkjs_writes_it(tmp_path):

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from cuzklab.backends.bls12_381 import FP_MODULUS, FR_MODULUS
+from cuzklab.backends.limbs import ints_to_limbs
 from cuzklab.errors import BadInput
 from cuzklab.prover.files import (
     read_key_or_vk,
@@ -20,7 +22,6 @@ from cuzklab.prover.files import (
     read_zkey_vk,
     write_r1cs,
 )
-from cuzklab.prover.files.elements import P, R, limbs_from_integers
 from cuzklab.prover.model import ConstraintSystem, SparseMatrix
 
 
@@ -43,6 +44,7 @@ def patched(source, target, changes: dict[int, bytes]):
 
 
 u32 = struct.Struct("<I").pack
+R_BYTES = FR_MODULUS.to_bytes(32, "little")
 BN254_R = 21888242871839275222246405745257275088548364400416034343698204186575808495617
 BN254_Q = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 
@@ -52,7 +54,7 @@ WRONG = [
     ("r1cs", {39040: BN254_R.to_bytes(32, "little")}, "section 1 (header) at offset 39036: made for the scalar field"),
     ("r1cs", {39040: BN254_R.to_bytes(32, "little")}, "BN254"),
     ("r1cs", {39040: bytes(31) + b"\x01"}, "an unknown field with a modulus of 249 bits"),
-    ("r1cs", {39040: P.to_bytes(48, "little")[:32]}, "an unknown field with a modulus of 255 bits"),
+    ("r1cs", {39040: FP_MODULUS.to_bytes(48, "little")[:32]}, "an unknown field with a modulus of 255 bits"),
     ("r1cs", {39036: u32(31)}, "unknown field"),
     ("r1cs", {39036: u32(2**32 - 1)}, "a field modulus of 4294967295 bytes, 60 are left"),
     ("r1cs", {39072: u32(2**32 - 1)}, "section 3 (labels) at offset 39112: 2024 bytes where 4294967295 wires make"),
@@ -63,7 +65,11 @@ WRONG = [
     ("r1cs", {39096: u32(251)}, "of 251"),
     ("r1cs", {24: u32(2**32 - 1)}, "in constraint 0 of 250"),
     ("r1cs", {28: u32(253)}, "at offset 28: constraint 0, A: wire 253 of 253"),
-    ("r1cs", {32: R.to_bytes(32, "little")}, "at offset 28: constraint 0, A: a coefficient that is not below r"),
+    (
+        "r1cs",
+        {32: R_BYTES},
+        "at offset 28: constraint 0, A: a coefficient that is not below r",
+    ),
     ("r1cs", {4: u32(2)}, "version 2 at offset 4, only 1 is known"),
     ("r1cs", {8: u32(2**31)}, "2147483648 sections announced at offset 8"),
     ("r1cs", {8: u32(2)}, "2036 bytes behind the last section, offset 39100"),
@@ -73,7 +79,11 @@ WRONG = [
     ("r1cs", {39024: u32(77)}, "section 1 (header) is missing"),
     ("wtns", {28: BN254_R.to_bytes(32, "little")}, "section 1 (header) at offset 24: made for the scalar field of BN2"),
     ("wtns", {60: u32(2**32 - 1)}, "section 2 (values) at offset 76: 8096 bytes where 4294967295 values make"),
-    ("wtns", {76 + 32 * 5: R.to_bytes(32, "little")}, "at offset 236: value 5 is not below r; compute the witness"),
+    (
+        "wtns",
+        {76 + 32 * 5: R_BYTES},
+        "at offset 236: value 5 is not below r; compute the witness",
+    ),
     ("wtns", {76: b"\x02"}, "value 0, the constant one, is not 1"),
     ("zkey", {24: u32(2)}, "section 1 (protocol) at offset 24: a key for PLONK, not Groth16"),
     ("zkey", {24: u32(10)}, "FFLONK"),
@@ -106,7 +116,7 @@ def test_wrong_files_are_refused_with_the_place(shared_data, tmp_path, kind, cha
 
 
 def test_the_same_wire_twice_in_one_linear_combination(tmp_path):
-    one = limbs_from_integers([1, 1, 1], 4)
+    one = ints_to_limbs([1, 1, 1], 4)
     twice = SparseMatrix(np.array([0, 1, 3]), np.array([2, 1, 1], np.uint32), one)
     empty = SparseMatrix(np.array([0, 0, 0]), np.empty(0, np.uint32), one[:0])
     write_r1cs(tmp_path / "x.r1cs", ConstraintSystem(3, 0, 0, twice, empty, empty))

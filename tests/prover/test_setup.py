@@ -5,8 +5,8 @@ import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzklab.backends.host import SNARKJS_ROOT
+from cuzklab.backends.limbs import limbs_to_coordinates
 from cuzklab.prover.builder import CircuitBuilder, multiply
-from cuzklab.prover.files.elements import coordinates
 from cuzklab.prover.porep_shaped import porep_shaped
 from cuzklab.prover.setup import setup, trapdoor_from_seed
 from tests.prover.plain import R, integers
@@ -37,7 +37,8 @@ def g1(scalar: int) -> G1Point:
 def same(array, points) -> bool:
     kind = G1Point if array.shape[1] == 12 else G2Point
     return [
-        kind.from_xy_bytes_le(b"".join(n.to_bytes(48, "little") for n in coordinates(point))) for point in array
+        kind.from_xy_bytes_le(b"".join(n.to_bytes(48, "little") for n in limbs_to_coordinates(point)))
+        for point in array
     ] == points
 
 

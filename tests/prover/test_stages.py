@@ -5,11 +5,11 @@ import pytest
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from cuzklab.backends.host import SNARKJS_ROOT
+from cuzklab.backends.limbs import limbs_to_coordinates
 from cuzklab.errors import BadInput
 from cuzklab.prover import stages
 from cuzklab.prover.constraints import check_witness, compiled
 from cuzklab.prover.files import read_r1cs, read_witness, read_zkey
-from cuzklab.prover.files.elements import coordinates
 from cuzklab.prover.porep_shaped import porep_shaped
 from cuzklab.prover.setup import setup
 from cuzklab.prover.shape import circuit_shape
@@ -21,7 +21,7 @@ def library_point(array):
     kind = G1Point if len(array) == 12 else G2Point
     if not array.any():
         return kind.identity()
-    return kind.from_xy_bytes_unchecked_le(b"".join(n.to_bytes(48, "little") for n in coordinates(array)))
+    return kind.from_xy_bytes_unchecked_le(b"".join(n.to_bytes(48, "little") for n in limbs_to_coordinates(array)))
 
 
 def library_msm(points, scalars):

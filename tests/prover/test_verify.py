@@ -7,9 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from cuzklab.backends.bls12_381 import FR_MODULUS
+from cuzklab.backends.limbs import coordinates_to_limbs, ints_to_limbs
 from cuzklab.errors import BadInput
 from cuzklab.prover.files import read_key_or_vk, read_proof, read_public
-from cuzklab.prover.files.elements import R, limbs_from_integers, point_from_coordinates
 from cuzklab.prover.files.proof_json import proof_document, public_document
 from cuzklab.prover.files.vk_json import vk_document
 from cuzklab.prover.verify import verify
@@ -85,7 +86,7 @@ def test_point_of_cofactor_order_added_to_a_is_refused_though_the_equation_holds
 
 def test_each_point_is_checked_for_subgroup_and_curve(chain):
     vk, public, proof = ours(chain)
-    g1, g2 = point_from_coordinates(cofactor_point_g1()), point_from_coordinates(cofactor_point_g2())
+    g1, g2 = coordinates_to_limbs(cofactor_point_g1()), coordinates_to_limbs(cofactor_point_g2())
     for name, outside in (("a", g1), ("b", g2), ("c", g1)):
         assert verify(vk, public, dataclasses.replace(proof, **{name: outside})).why == "subgroup"
         off_curve = outside.copy()
@@ -101,8 +102,8 @@ def test_wrong_number_of_public_values(chain):
 
 def test_value_plus_r_is_not_canonical(chain):
     vk, public, proof = ours(chain)
-    alias = [int(value) + R for value in public_document(public)]
-    assert verify(vk, limbs_from_integers(alias, 4), proof).why == "inputs"
+    alias = [int(value) + FR_MODULUS for value in public_document(public)]
+    assert verify(vk, ints_to_limbs(alias, 4), proof).why == "inputs"
     assert not judges.snarkjs_verify(vk_document(vk), [str(value) for value in alias], proof_document(proof))
 
 
@@ -123,14 +124,14 @@ def test_keys_that_let_anybody_forge_are_bad_input(chain, name):
 def test_points_of_the_key_are_checked(chain):
     vk, public, proof = ours(chain)
     ic = copy.deepcopy(vk.ic)
-    ic[2] = point_from_coordinates(cofactor_point_g1())
+    ic[2] = coordinates_to_limbs(cofactor_point_g1())
     with pytest.raises(BadInput, match=r"IC\[2\] is not in the subgroup"):
         verify(dataclasses.replace(vk, ic=ic), public, proof)
     ic[2, 0] ^= np.uint64(1)
     with pytest.raises(BadInput, match=r"IC\[2\] is not on the curve"):
         verify(dataclasses.replace(vk, ic=ic), public, proof)
     with pytest.raises(BadInput, match="gamma is not in the subgroup"):
-        verify(dataclasses.replace(vk, gamma_g2=point_from_coordinates(cofactor_point_g2())), public, proof)
+        verify(dataclasses.replace(vk, gamma_g2=coordinates_to_limbs(cofactor_point_g2())), public, proof)
 
 
 def test_a_zkey_serves_as_verification_key(folder):

@@ -368,7 +368,7 @@ def test_reservations_are_recorded_and_block(toy):
     toy.run(a=first, b=second)
     assert toy.waits() == [("b", "memory", "gpu0 400 B", "a", 0, 1)]
     assert [(row.op, row.bytes, row.live) for row in toy.rows["vram"]] == [
-        ("reserve", 700, 700), ("unreserve", 700, 0), ("reserve", 400, 400),
+        ("reserve", 700, 0), ("unreserve", 700, 0), ("reserve", 400, 0),
     ]  # fmt: skip
 
 

@@ -13,19 +13,6 @@ from cuzklab.units import format_seconds
 
 _SATURATED = 0.9  # a device this busy between its first and last kernel is the limit itself
 
-# For each cause of idling: how it is listed, and whose slowness it is.
-_SIDE = {
-    "transfer": ("on copies", "copies to the device"),
-    "device_sync": ("on device-wide waits", "device-wide synchronisation"),
-    "memory": ("on waits for memory", "device memory"),
-    "barrier": ("at the barrier", "CPU preparation (prep_msm) that the sums on the device wait for"),
-    "event": ("on stream events", "copies that kernels wait for"),
-    "lock": ("on lock waits", "locks held over work on the host"),
-    "host": ("on host work inside calls", "work on the host inside the calls"),
-    "queue": ("with nothing queued", "synthesis on the CPU, which does not deliver partitions fast enough"),
-    occupancy.UNATTRIBUTED: ("for no reason that the trace tells", "something that the trace does not tell"),
-}
-
 
 @finding
 def bottleneck(case: Case) -> Iterator[Finding]:
@@ -65,12 +52,14 @@ def _explained(case: Case, run: Run, device: dict[str, object]) -> Finding:
     if worst is None or busy_share >= _SATURATED:
         claim, gist = f"{head}; the device is the bottleneck.", "is bound by the device"
     else:
+        owed = occupancy.cause_named(worst).owed_to
         listed = sorted(between.items(), key=lambda item: -item[1])[:3]
         shares = ", ".join(
-            f"{percent(time / inner)} {_SIDE[cause][0]} ({format_seconds(time * 1e-9)})" for cause, time in listed
+            f"{percent(time / inner)} {occupancy.cause_named(cause).idles} ({format_seconds(time * 1e-9)})"
+            for cause, time in listed
         )
-        claim = f"{head}; the device idles {shares}. The largest part is owed to {_SIDE[worst][1]}."
-        gist = f"leaves the device idle mostly for {_SIDE[worst][1]}"
+        claim = f"{head}; the device idles {shares}. The largest part is owed to {owed}."
+        gist = f"is bound less by the device than by {owed}"
     return Finding(
         id="bottleneck",
         claim=claim,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from cuzklab.analysis.case import CHECKED, RECORDED, Case, metric, same_limit
-from cuzklab.analysis.findings.gain_over_baseline import gain_over_baseline
+from cuzklab.analysis.findings.gain_over_baseline import alike_groups, gain_over_baseline
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import listing, memory, run_kind
+from cuzklab.analysis.phrases import listing, memory, merged, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_size
@@ -38,16 +38,18 @@ def _tells(run: Run) -> bool:
 def _feasible(case: Case, limit_bytes: int, runs: list[Run]) -> Finding:
     checks = [run for run in runs if run.info.origin in CHECKED]
     parts = []
-    for run in runs:
+    for group in alike_groups(case, runs):
+        run = max(group, key=lambda one: peak.value if (peak := metric(one, "peak_vram")) else 0)
         if run in checks:
             covered = run.info.conditions
             parts.append(f"every interleaving of {covered.get('workers', covered.get('gw', '?'))} workers is safe")
             continue
         peak, limit = metric(run, "peak_vram"), min(int(one["vram_limit_bytes"]) for one in run.info.devices)
-        taken = f", at most {format_size(peak.value)} of {format_size(limit)} in use" if peak else ""
-        parts.append(f"{run_kind(run)} completed{taken}")
+        taken = f" (at most {format_size(peak.value)} of {format_size(limit)} in use)" if peak else ""
+        again = f" {len(group)} times" if len(group) > 1 else ""
+        parts.append(f"{run_kind(run)} completed{again}{taken}")
     gains = [found for found in gain_over_baseline(case) if same_limit(found.vram_bytes, limit_bytes)]
-    told = [found.gist for found in gains if found.aspect == "performance"]
+    told = merged(found.gist for found in gains if found.aspect == "performance")
     here = case.is_here(limit_bytes)
     return Finding(
         id="feasible_at",

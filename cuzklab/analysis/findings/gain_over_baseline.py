@@ -1,20 +1,21 @@
 """What the candidate gains over the baseline: figures of one kind, conditions that agree, and the noise beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from cuzklab.analysis.case import RECORDED, Case
-from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare, differing, unlike
+from cuzklab.analysis.case import RECORDED, Case, metric
+from cuzklab.analysis.compare import JUDGED_BY, MIN_SAMPLES, Comparison, compare_repeated, differing, unlike
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import differences, listing, memory, percent, run_kind
+from cuzklab.analysis.phrases import differences, memory, percent, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_value
+from cuzklab.units import Metric, MetricKindError, format_value
 
 
 @finding
 def gain_over_baseline(case: Case) -> Iterator[Finding]:
-    """One finding a completed run of the candidate; one of context where nothing can be compared with it."""
-    for run in case.select(case.candidate, RECORDED, ("ok",)):
+    """One finding for completed runs of the candidate under equal conditions; of context where nothing compares."""
+    for group in alike_groups(case, case.select(case.candidate, RECORDED, ("ok",))):
+        run = group[0]
         baselines = case.select(case.baseline, (run.info.origin,), ("ok",))
         if not baselines:
             yield _incomparable(case, run, f"there is no completed run of {case.baseline} of the same origin")
@@ -25,18 +26,40 @@ def gain_over_baseline(case: Case) -> Iterator[Finding]:
             continue
         limit_bytes = case.limit_bytes(run)
         # The fairest baseline: the same device, then the fewest knobs turned.
-        other = min(alike, key=lambda one: (case.limit_bytes(one) != limit_bytes, len(differing(run, one))))
-        found = [result for kind in JUDGED_BY if (result := compare(run, other, kind)) is not None]
+        others = min(
+            alike_groups(case, alike),
+            key=lambda some: (case.limit_bytes(some[0]) != limit_bytes, len(differing(run, some[0]))),
+        )
+        found = [result for kind in JUDGED_BY if (result := compare_repeated(group, others, kind)) is not None]
         if not found:
-            yield _incomparable(
-                case, run, f"they have no figure of time of the same kind ({_kinds(run, other)})", [other]
-            )
+            yield _incomparable(case, run, _refusal(run, others[0]), others[:1])
             continue
-        yield _gain(case, run, other, found)
+        yield _gain(case, group, others, found)
 
 
-def _kinds(*runs: Run) -> str:
-    return " against ".join(listing(record["kind"] for record in run.info.metrics) or "none" for run in runs)
+def alike_groups(case: Case, runs: Sequence[Run]) -> list[tuple[Run, ...]]:
+    """Runs gathered by origin, limit and conditions, so that repetitions of one thing stand together."""
+    groups: dict[tuple[str, int | None, str], list[Run]] = {}
+    for run in runs:
+        conditions = repr(sorted(run.info.conditions.items(), key=str))
+        groups.setdefault((run.info.origin, case.limit_bytes(run), conditions), []).append(run)
+    return [tuple(group) for group in groups.values()]
+
+
+def _refusal(run: Run, other: Run) -> str:
+    """Why two runs that share no figure of time cannot be compared."""
+    mine, theirs = _first_time(run), _first_time(other)
+    if mine is None or theirs is None:
+        return f"{(run if mine is None else other).name} has no figure of time"
+    try:
+        mine.ratio(theirs)
+    except MetricKindError as error:
+        return str(error)
+    return f"the {theirs.kind} of {other.name} is zero"
+
+
+def _first_time(run: Run) -> Metric | None:
+    return next((found for kind in JUDGED_BY if (found := metric(run, kind)) is not None), None)
 
 
 def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run, ...] = ()) -> Finding:
@@ -57,14 +80,15 @@ def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run,
     )
 
 
-def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
+def _gain(case: Case, group: tuple[Run, ...], others: tuple[Run, ...], found: list[Comparison]) -> Finding:
+    run, other = group[0], others[0]
     judged = found[0]
     turned = differing(run, other)
     limit_bytes, other_limit_bytes = case.limit_bytes(run), case.limit_bytes(other)
-    on_other = "" if other_limit_bytes == limit_bytes else f", {case.baseline} {memory(other_limit_bytes)}"
+    on_other = "" if other_limit_bytes == limit_bytes else f" {memory(other_limit_bytes)}"
     claim = (
         f"{case.candidate} {memory(limit_bytes)} takes {_value(judged.candidate)} ({judged.candidate.kind}) in"
-        f" {run_kind(run)} where {case.baseline} takes {_value(judged.baseline)}{on_other}: it {_change(judged)}"
+        f" {run_kind(run)} where {case.baseline}{on_other} takes {_value(judged.baseline)}: it {_change(judged)}"
         f"{_noise(judged)}."
     )
     if turned:
@@ -91,7 +115,7 @@ def _gain(case: Case, run: Run, other: Run, found: list[Comparison]) -> Finding:
             }
             for result in found
         ),
-        runs=(run.name, other.name),
+        runs=tuple(one.name for one in (*group, *others)),
         would_change="more partitions or repeated runs, which resolve smaller differences" if role == "context"
         else "other conditions: more proofs in flight, other numbers of workers, another host",
         aspect="performance",
@@ -110,6 +134,13 @@ def _change(result: Comparison) -> str:
 
 
 def _noise(result: Comparison) -> str:
+    if result.sampled == "runs":
+        mine, theirs = result.samples
+        apart = f"{percent(1 - result.high)} to {percent(1 - result.low)} from run to run"
+        span = f"medians of {mine} and {theirs} runs; {apart}"
+        return f" ({span})" if result.resolved else f", which is below the noise ({span})"
+    if result.measured:
+        return f", but one run does not tell how much the next would differ; it takes {MIN_SAMPLES} of each"
     if result.low is None:
         return f", but {min(result.samples) + 1} {result.sampled} are too few to know the noise"
     span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread of {result.sampled}"
@@ -117,6 +148,8 @@ def _noise(result: Comparison) -> str:
 
 
 def _gist(result: Comparison, run: Run) -> str:
+    if result.measured and result.sampled != "runs":
+        return f"was measured too few times to tell a gain in {run_kind(run)}"
     if not result.resolved:
         return f"gains nothing that can be told from noise in {run_kind(run)} ({_change(result)})"
     return f"{_change(result)} in {run_kind(run)}"

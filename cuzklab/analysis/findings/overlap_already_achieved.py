@@ -83,7 +83,8 @@ def _judged(case: Case, baseline: Run, candidate: Run | None) -> Finding:
         runs=(baseline.name, *((candidate.name,) if theirs is not None else ())),
         would_change=f"a longer {_JUDGED} (fewer threads, more of the tail on it) or fewer workers, so that kernels no"
         " longer cover it",
-        gist=f"{'already hides' if achieved else 'hides only'} {percent(row['hidden_fraction'])} of {_JUDGED}",
+        gist=f"{'already hides' if achieved else 'hides only'} {percent(row['hidden_fraction'])} of {_JUDGED}"
+        f" in {run_kind(baseline)}",
         **common,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from cuzklab.analysis import vram
-from cuzklab.analysis.case import RECORDED, Case, figure
+from cuzklab.analysis.case import RECORDED, Case, figure, same_limit
 from cuzklab.analysis.frames import missing, records
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS, Finding, certainty_of
 from cuzklab.analysis.phrases import device_of, failed_request, run_kind, sentence_case
@@ -44,7 +44,14 @@ def _explained(run: Run, role: str, case: Case) -> Finding:
         )
     first = records(requests, 1)[0]
     more = len(requests) - 1
+    kept = first["short_bytes"] <= 0  # what is live would have left room
+    lacking = "kept by the pool or fragmented: more than" if kept else "short by"
     held = vram.holdings(run, first["event"])
+    short = format_size(abs(first["short_bytes"]))
+    stands_for_bytes = case.limit_bytes(run) or first["limit_bytes"]
+    if not same_limit(stands_for_bytes, first["limit_bytes"]):
+        scale = stands_for_bytes / first["limit_bytes"]
+        short += f", which stand for {format_size(abs(first['short_bytes']) * scale)}"
     return Finding(
         claim=f"{where}: {failed_request(first, run)}."
         + (f" {more} further request{'s' if more > 1 else ''} failed after it." if more else ""),
@@ -53,17 +60,19 @@ def _explained(run: Run, role: str, case: Case) -> Finding:
             figure(run, "size", value, label)
             for label, value in (
                 ("requested", first["requested_bytes"]),
-                ("in use", first["live_bytes"]),
+                ("live", first["live_bytes"]),
                 ("limit", first["limit_bytes"]),
-                ("short by", first["short_bytes"]),
+                (lacking, abs(first["short_bytes"])),
             )
         ),
         evidence=(
             {"row": "failed request", **first},
             *({"row": "live at that moment", **row} for row in records(held, MAX_EVIDENCE_ROWS - 1)),
         ),
-        would_change=f"{format_size(first['short_bytes'])} more device memory at that moment,"
-        " or an order in which the others give back first",
-        gist=f"ran out of device memory in {run_kind(run)} (short by {format_size(first['short_bytes'])})",
+        would_change="a trim of the memory pool before that request, or more device memory"
+        if kept
+        else f"{format_size(first['short_bytes'])} more device memory at that moment, or an order in which the others"
+        " give back first",
+        gist=f"ran out of device memory in {run_kind(run)} ({lacking} {short})",
         **common,
     )

@@ -1,5 +1,7 @@
 """Element-wise arithmetic of Fr and Fp, and sparse matrix times vector."""
 
+import itertools
+
 import numpy as np
 
 from cuzklab.backends.bls12_381 import FP_MODULUS, FP_R, FR_MODULUS, FR_R
@@ -177,5 +179,5 @@ def spmv(
     # Cut where the nonzeros are, not the rows: a few rows may hold most of them.
     cuts = np.searchsorted(row_start, [len(wire) * i // (4 * threads) for i in range(1, 4 * threads)])
     edges = sorted({0, rows, *(min(int(cut), rows) for cut in cuts)})
-    run_ranges(work, zip(edges, edges[1:], strict=False), threads)
+    run_ranges(work, itertools.pairwise(edges), threads)
     return out

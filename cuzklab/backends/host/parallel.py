@@ -1,5 +1,6 @@
 """Sharing work out over threads. Native calls drop the interpreter's lock, so Python threads are enough."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -49,7 +50,7 @@ def ranges(count: int, parts: int, multiple: int = 1) -> list[tuple[int, int]]:
     blocks = -(-count // multiple)
     parts = max(1, min(parts, blocks))
     cuts = [min(count, blocks * i // parts * multiple) for i in range(parts + 1)]
-    return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+    return [(a, b) for a, b in itertools.pairwise(cuts) if a < b]
 
 
 def run(work: Callable[..., None], tasks: Sequence[tuple], threads: int, make_scratch: Callable[[], object]) -> None:

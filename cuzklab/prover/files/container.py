@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 
 from cuzklab.errors import BadInput
-from cuzklab.prover.files.elements import field_name
+from cuzklab.prover.files.fields import field_name
 
 COPY_AGAIN = "the file is cut short or damaged: copy it again"
 MAXIMUM_UNPACKED_BYTES = 4 << 30

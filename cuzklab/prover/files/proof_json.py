@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from cuzklab.atomic import atomic_write
-from cuzklab.prover.files.elements import integers_from_limbs, limbs_from_integers
+from cuzklab.backends.limbs import ints_to_limbs, limbs_to_ints
 from cuzklab.prover.files.strict_json import Document, dump, g1_json, g2_json
 from cuzklab.prover.model import Proof
 
@@ -66,12 +66,12 @@ def read_public(path: str | os.PathLike) -> np.ndarray:
         document.integer(value, f"[{i}]", 1 << 256, "2^256")
         for i, value in enumerate(document.items(document.root, ""))
     ]
-    return limbs_from_integers(values, 4)
+    return ints_to_limbs(values, 4)
 
 
 def public_document(public: np.ndarray) -> list[str]:
     """What `write_public` writes."""
-    return [str(value) for value in integers_from_limbs(public)]
+    return [str(value) for value in limbs_to_ints(public)]
 
 
 def write_public(path: str | os.PathLike, public: np.ndarray) -> None:

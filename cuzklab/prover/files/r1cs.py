@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuzklab.atomic import atomic_write
+from cuzklab.backends.bls12_381 import FR_MODULUS
 from cuzklab.prover.files.container import Section, read_container, require_section, write_container
-from cuzklab.prover.files.elements import FR_BYTES, R, first_not_below
+from cuzklab.prover.files.fields import FR_BYTES, first_not_below
 from cuzklab.prover.model import ConstraintSystem, SparseMatrix
 
 MAXIMUM_DOMAIN = 1 << 28
@@ -80,7 +81,7 @@ def _sections(path) -> dict[int, Section]:
 
 def _header(sections: dict[int, Section], path) -> R1csHeader:
     section = require_section(sections, 1, _NAMES, path)
-    at = section.require_prime(0, R, FR_BYTES, _RECOMPILE)
+    at = section.require_prime(0, FR_MODULUS, FR_BYTES, _RECOMPILE)
     section.require(at + 28, "a modulus and seven counts")
     header = R1csHeader(*struct.unpack_from("<IIIIQI", section.body, at))
     named = 1 + header.public_outputs + header.public_inputs + header.private_inputs
@@ -148,7 +149,7 @@ def _check_matrix(section: Section, name: str, matrix: SparseMatrix, starts: np.
     if beyond.any():
         entry = int(np.argmax(beyond))
         raise refuse(entry, f"wire {matrix.wire[entry]} of {wires}")
-    entry = first_not_below(matrix.value, R)
+    entry = first_not_below(matrix.value, FR_MODULUS)
     if entry >= 0:
         raise refuse(entry, "a coefficient that is not below r")
     entry = _first_repeated(matrix)
@@ -189,7 +190,7 @@ def write_r1cs(path: str | os.PathLike, system: ConstraintSystem, *, private_inp
     if len({matrix.rows for matrix in matrices}) != 1:
         raise ValueError("A, B and C differ in their number of rows")
     counts = (system.wires, system.public_outputs, system.public_inputs, private_inputs, labels, system.constraints)
-    header = struct.pack("<I", FR_BYTES) + R.to_bytes(FR_BYTES, "little") + struct.pack("<IIIIQI", *counts)
+    header = struct.pack("<I", FR_BYTES) + FR_MODULUS.to_bytes(FR_BYTES, "little") + struct.pack("<IIIIQI", *counts)
     length = 12 * system.constraints + 4 * _ENTRY_WORDS * sum(matrix.nonzeros for matrix in matrices)
     # The order in which circom writes them.
     sections = [

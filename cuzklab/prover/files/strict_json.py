@@ -7,9 +7,10 @@ import json
 import os
 from typing import Any
 
+from cuzklab.backends.bls12_381 import FP_MODULUS
+from cuzklab.backends.limbs import coordinates_to_limbs, limbs_to_coordinates
 from cuzklab.errors import BadInput
 from cuzklab.prover.files.container import open_regular, printable
-from cuzklab.prover.files.elements import P, coordinates, point_from_coordinates
 
 _NOT_OURS = "use a file that snarkjs or cuzklab wrote"
 
@@ -101,27 +102,27 @@ class Document:
         return self._point(numbers[:4], numbers[4:], [0, 0, 1, 0], where)
 
     def _coordinate(self, value: Any, where: str) -> int:
-        return self.integer(value, where, P, "the modulus")
+        return self.integer(value, where, FP_MODULUS, "the modulus")
 
     def _point(self, affine: list[int], last: list[int], infinity: list[int], where: str):
         if last == [1] + [0] * (len(last) - 1):
             if not any(affine):
                 raise self.bad(where, "0, 0 is no point")
-            return point_from_coordinates(affine)
+            return coordinates_to_limbs(affine)
         if not any(last) and affine == infinity:
-            return point_from_coordinates([0] * len(affine))
+            return coordinates_to_limbs([0] * len(affine))
         raise self.bad(where, "the third coordinate is not 1")
 
 
 def g1_json(point) -> list[str]:
     """A G1 point, (12,) uint64 in Montgomery form, as snarkjs writes it."""
-    x, y = coordinates(point)
+    x, y = limbs_to_coordinates(point)
     return [str(x), str(y), "1"] if x or y else ["0", "1", "0"]
 
 
 def g2_json(point) -> list[list[str]]:
     """A G2 point, (24,) uint64 in Montgomery form, as snarkjs writes it."""
-    numbers = coordinates(point)
+    numbers = limbs_to_coordinates(point)
     x, y = [str(n) for n in numbers[:2]], [str(n) for n in numbers[2:]]
     return [x, y, ["1", "0"]] if any(numbers) else [["0", "0"], ["1", "0"], ["0", "0"]]
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuzklab.atomic import atomic_write
+from cuzklab.backends.bls12_381 import FP_MODULUS, FR_MODULUS
 from cuzklab.prover.files.container import Section, read_container, require_section, write_container
-from cuzklab.prover.files.elements import FP_BYTES, FR_BYTES, P, R, first_not_below
+from cuzklab.prover.files.fields import FP_BYTES, FR_BYTES, first_not_below
 from cuzklab.prover.files.r1cs import MAXIMUM_DOMAIN
 from cuzklab.prover.model import ProvingKey, SparseMatrix, VerifyingKey
 
@@ -134,8 +135,8 @@ def open_zkey(path: str | os.PathLike) -> KeyFile:
         name = _PROTOCOLS.get(protocol, f"protocol {protocol}")
         raise section(1).bad(f"a key for {name}, not Groth16", "use a key from `snarkjs groth16 setup`")
     header = section(2)
-    at = header.require_prime(0, P, FP_BYTES, _MAKE_AGAIN)
-    at = header.require_prime(at, R, FR_BYTES, _MAKE_AGAIN)
+    at = header.require_prime(0, FP_MODULUS, FP_BYTES, _MAKE_AGAIN)
+    at = header.require_prime(at, FR_MODULUS, FR_BYTES, _MAKE_AGAIN)
     header.require(at + 12 + 3 * _G1_BYTES + 3 * _G2_BYTES, "two moduli, three counts and six points")
     wires, public, domain = struct.unpack_from("<III", header.body, at)
     if public >= wires:
@@ -175,7 +176,7 @@ def open_zkey(path: str | os.PathLike) -> KeyFile:
 
 def check_canonical(array: PointArray) -> None:
     """Refuse a coordinate that is not below the modulus."""
-    coordinate = first_not_below(array.points.reshape(-1, 6), P)
+    coordinate = first_not_below(array.points.reshape(-1, 6), FP_MODULUS)
     if coordinate >= 0:
         per_point = array.points.shape[1] // 6
         raise array.bad(coordinate // per_point, "has a coordinate that is not below the modulus")
@@ -212,7 +213,7 @@ def _matrices(file: KeyFile) -> tuple[SparseMatrix, SparseMatrix]:
             order = np.argsort(row, kind="stable")
             mine, row = mine[order], row[order]
         value = np.ascontiguousarray(records["value"][mine])
-        bad = first_not_below(value, R)
+        bad = first_not_below(value, FR_MODULUS)
         if bad >= 0:
             raise refuse(mine[bad], "a coefficient that is not below r")
         row_start = np.zeros(rows + 1, np.int64)
@@ -243,8 +244,8 @@ def write_zkey(path: str | os.PathLike, key: ProvingKey) -> None:
         raise ValueError(f"{max(key.a.rows, key.b.rows)} rows in a domain of {key.domain}")
     vk = key.vk
     header = [
-        struct.pack("<I", FP_BYTES) + P.to_bytes(FP_BYTES, "little"),
-        struct.pack("<I", FR_BYTES) + R.to_bytes(FR_BYTES, "little"),
+        struct.pack("<I", FP_BYTES) + FP_MODULUS.to_bytes(FP_BYTES, "little"),
+        struct.pack("<I", FR_BYTES) + FR_MODULUS.to_bytes(FR_BYTES, "little"),
         struct.pack("<III", key.wires, key.public, key.domain),
         *(
             point.astype("<u8").tobytes()

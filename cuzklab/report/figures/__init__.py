@@ -7,9 +7,9 @@ tables.
 
 from cuzklab.report.figures.axes import Absent
 from cuzklab.report.figures.contention import lock_waits
-from cuzklab.report.figures.device_time import device_time
+from cuzklab.report.figures.idle import device_time
+from cuzklab.report.figures.lanes import timeline
 from cuzklab.report.figures.memory import device_memory
 from cuzklab.report.figures.overlap import overlap_map, what_is_hidden
-from cuzklab.report.figures.timeline import timeline
 
 __all__ = ["Absent", "device_memory", "device_time", "lock_waits", "overlap_map", "timeline", "what_is_hidden"]

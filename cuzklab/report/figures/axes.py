@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 from numpy.typing import ArrayLike, NDArray
 
 from cuzklab.analysis.frames import missing, window
+from cuzklab.report import theme
 from cuzklab.report.naming import label
+from cuzklab.report.tables import number
 from cuzklab.trace import Run
 from cuzklab.units import GiB, KiB, MiB
 
@@ -45,9 +49,13 @@ class TimeScale:
     def title(self) -> str:
         return "step of the schedule" if self.unit == "step" else f"time since the start ({self.unit})"
 
-    def text(self, value: float) -> str:
-        """A moment or duration for people."""
-        return f"{value:.0f}" if self.unit == "step" else f"{value:,.4g} {self.unit}"
+    def text(self, duration: float) -> str:
+        """A duration for people."""
+        return f"{duration:.0f}" if self.unit == "step" else f"{number(duration)} {self.unit}"
+
+    def moment(self, value: float) -> str:
+        """A moment for people: to the thousandth of the unit."""
+        return f"{value:.0f}" if self.unit == "step" else f"{value:,.3f} {self.unit}"
 
 
 def time_scale(run: Run) -> TimeScale:
@@ -91,3 +99,29 @@ def workers_of(run: Run) -> list[str]:
     """Workers that use locks or device memory, in order: those that have a colour."""
     tables = (run.table("locks")["worker"], run.table("vram")["worker"])
     return ordered(str(name).partition("/")[0] for column in tables for name in column.unique())
+
+
+def stacked_bar(y: Iterable[str], x: Iterable[float], name: str, colour: str, pattern: str = "", **more: Any) -> go.Bar:
+    """One part of horizontal stacked bars; `pattern` lies over the colour."""
+    marker: dict[str, Any] = {"color": colour, "line": {"width": 0}}
+    if pattern:
+        marker["pattern"] = {"shape": pattern, "fgcolor": "rgba(255,255,255,0.5)", "size": 6, "solidity": 0.22}
+    return go.Bar(
+        y=list(y), x=list(x), orientation="h", name=name, marker=marker, textposition="inside",
+        insidetextanchor="middle", textangle=0, **more,
+    )  # fmt: skip
+
+
+def shares_text(shares: Iterable[float]) -> list[str]:
+    """Percentages as the text of bars; parts that have no room for it get none."""
+    return [f"{share:.0f} %" if share >= 4 else "" for share in shares]
+
+
+def titled(title: str, subtitle: str, description: str, height: int, **more: Any) -> dict[str, Any]:
+    """The layout of a figure with its words; `height` is that of the drawing without its title.
+
+    `subtitle` and `description` may hold names from a trace.
+    """
+    meta = {"description": theme.plain(description, 600), **more.pop("meta", {})}
+    words = {"text": title, "subtitle": {"text": theme.plain(subtitle, 300)}}
+    return theme.layout(title=words, height=height + theme.TITLE_HEIGHT, meta=meta, **more)

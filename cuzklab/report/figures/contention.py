@@ -4,11 +4,20 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis import locks
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent, absent, ordered, short_worker, time_scale, workers_of
+from cuzklab.report.figures.axes import (
+    Absent,
+    absent,
+    ordered,
+    short_worker,
+    stacked_bar,
+    time_scale,
+    titled,
+    workers_of,
+)
 from cuzklab.report.naming import label
 from cuzklab.trace import Run
 
-_SHOWN = 0.08  # of the longest bar; shorter pieces have no room for their time
+_ROOM = 0.08  # of the longest bar; shorter pieces have no room for their time
 
 
 def lock_waits(run: Run) -> go.Figure | Absent:
@@ -18,8 +27,7 @@ def lock_waits(run: Run) -> go.Figure | Absent:
     waits = locks.waited_for(run)
     if not len(waits):
         return Absent(f"No figure of waiting for locks: nobody waited for one in {label(run)}.")
-    scale = time_scale(run)
-    workers = workers_of(run)
+    scale, workers = time_scale(run), workers_of(run)
     places = [
         (lock, victim)
         for lock in ordered(waits["lock"])
@@ -32,39 +40,45 @@ def lock_waits(run: Run) -> go.Figure | Absent:
         rows = waits[waits["holder"] == holder]
         who = theme.plain(short_worker(holder)) if holder else "nobody (hand-over)"
         lengths = scale.length(rows["time_ns"])
+        hover = [
+            f"<b>{theme.plain(short_worker(row.victim))}</b> waited {scale.text(length)} for {theme.plain(row.lock)}"
+            f"<br>while it was held by {who} ({row.waits} waits)"
+            for row, length in zip(rows.itertuples(), lengths, strict=True)
+        ]
         figure.add_trace(
-            go.Bar(
-                y=[_label(lock, victim, several) for lock, victim in zip(rows["lock"], rows["victim"], strict=True)],
-                x=lengths, orientation="h", name=f"held by {who}",
-                marker={"color": theme.colour_of_worker(holder, workers), "line": {"width": 0.5, "color": theme.WAIT}},
-                text=[scale.text(length) if length > _SHOWN * longest else "" for length in lengths], textposition="inside", insidetextanchor="middle", textangle=0,
-                hovertext=[
-                    f"<b>{theme.plain(short_worker(victim))}</b> waited {scale.text(length)} for {theme.plain(lock)}"
-                    f"<br>while it was held by {who} ({count} waits)"
-                    for victim, lock, length, count in zip(rows["victim"], rows["lock"], lengths, rows["waits"], strict=True)
-                ],
+            stacked_bar(
+                [_place(row.lock, row.victim, several) for row in rows.itertuples()],
+                lengths,
+                f"held by {who}",
+                theme.colour_of_worker(holder, workers),
+                text=[scale.text(length) if length > _ROOM * longest else "" for length in lengths],
+                hovertext=hover,
                 hoverinfo="text",
             )
-        )  # fmt: skip
+        )
     figure.update_layout(
-        theme.layout(
-            title={
-                "text": "Waiting for locks",
-                "subtitle": {"text": theme.plain(f"{label(run)}. Who waited, and who held the lock meanwhile.", 300)},
-            },
+        titled(
+            "Waiting for locks",
+            f"{label(run)}. Who waited, and who held the lock meanwhile.",
+            f"Time waited for locks in {label(run)}, by worker and by holder.",
+            130 + 38 * len(places),
             barmode="stack",
-            height=130 + theme.TITLE_HEIGHT + 38 * len(places),
-            meta={"description": f"Time waited for locks in {label(run)}, by worker and by holder."},
-            xaxis={"title": theme.axis_title(f"time waited, sum over the run ({scale.unit})"), "rangemode": "tozero"},
+            xaxis={
+                "title": theme.axis_title(f"time waited, sum over the run ({scale.unit})"),
+                "rangemode": "tozero",
+            },
+            legend={"traceorder": "normal"},
             yaxis={
-                "categoryorder": "array", "ticks": "", "showgrid": False,
-                "categoryarray": [_label(lock, victim, several) for lock, victim in reversed(places)],
+                "categoryorder": "array",
+                "categoryarray": [_place(lock, victim, several) for lock, victim in reversed(places)],
+                "ticks": "",
+                "showgrid": False,
             },
         )
-    )  # fmt: skip
+    )
     return figure
 
 
-def _label(lock: str, victim: str, several: bool) -> str:
+def _place(lock: str, victim: str, several: bool) -> str:
     who = theme.plain(short_worker(victim), 20)
     return f"{who} for {theme.plain(short_worker(lock), 24)}" if several else who

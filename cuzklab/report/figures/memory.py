@@ -1,6 +1,7 @@
 """Device memory over time: whose it is, against the limit, with the peak and the requests that failed."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,13 +9,14 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis import frames, vram
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent, absent, short_worker, size_scale, time_scale, workers_of
-from cuzklab.report.naming import label
+from cuzklab.report.figures.axes import Absent, absent, short_worker, size_scale, time_scale, titled, workers_of
+from cuzklab.report.naming import label, short_size
 from cuzklab.trace import Run
 from cuzklab.units import format_size
 
 # Beyond this many events the steps are thinned to the largest of each stretch of time.
 MOST_EVENTS = 2000
+MOST_FAILURES = 12
 # How far a buffer lets the page through: the two that live long are strong, what comes and goes is pale.
 _SHADES = {"d_bc": 1.0, "d_a": 0.72}
 _PALE = 0.45
@@ -37,39 +39,33 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
     if device is None:
         device = int(peaks.loc[peaks["live_bytes"].idxmax(), "device"])
     peak = peaks[peaks["device"] == device].iloc[0]
-    steps = vram.steps(run)
-    steps = steps[steps["device"] == device]
-    failed = vram.failed_requests(run)
-    failed = failed[failed["device"] == device]
-    top = max(steps["live_bytes"].max(), steps["limit_bytes"].max(), (failed["live_bytes"] + failed["requested_bytes"]).max()
-              if len(failed) else 0)  # fmt: skip
+    steps, failed = vram.steps(run), vram.failed_requests(run)
+    steps, failed = steps[steps["device"] == device], failed[failed["device"] == device]
+    limit_bytes = int(steps["limit_bytes"].max())
+    wanted = (failed["live_bytes"] + failed["requested_bytes"]).max() if len(failed) else 0
+    top = max(int(peak["live_bytes"]), limit_bytes, int(wanted))
     divisor, unit = size_scale(top)
-    scale = time_scale(run)
-    figure, margins = go.Figure(), theme.over_time()
+    scale, workers, margins = time_scale(run), workers_of(run), theme.over_time()
     moments, levels = _levels(run, device, steps)
     times = scale.of(moments)
-    workers = workers_of(run)
+    figure = go.Figure()
     for (worker, buffer), values in levels:
         figure.add_trace(_area(worker, buffer, times, values / divisor, unit, workers))
-    limit = steps["limit_bytes"].max() / divisor
-    figure.add_hline(y=limit, line={"color": theme.LIMIT, "width": 1.5, "dash": "dash"})
-    figure.add_annotation(
-        x=1, xref="paper", y=limit, yanchor="bottom", xanchor="right", showarrow=False,
-        text=f"limit {theme.plain(format_size(steps['limit_bytes'].max()))}", font={"color": theme.LIMIT, "size": 12},
-    )  # fmt: skip
-    for request in failed.head(12).to_dict("records"):
-        _mark_failure(figure, request, float(scale.of(request["time_ns"])), divisor, unit, len(failed) == 1)
+    if limit_bytes:
+        told_at = failed["time_ns"].iloc[0] if len(failed) else peak["time_ns"]
+        _draw_limit(figure, limit_bytes, divisor, on_the_right=_in_left_half(figure, float(scale.of(told_at))))
+    for number, request in enumerate(failed.head(MOST_FAILURES).to_dict("records")):
+        _mark_failure(figure, request, float(scale.of(request["time_ns"])), divisor, explained=number == 0)
     if not len(failed):
         _mark_peak(figure, run, peak, float(scale.of(peak["time_ns"])), divisor)
     figure.update_layout(
-        theme.layout(
-            title={"text": "Device memory", "subtitle": {"text": theme.plain(_subtitle(run, peak, failed), 300)}},
-            height=380 + theme.TITLE_HEIGHT,
+        titled(
+            "Device memory",
+            _subtitle(run, peak, failed),
+            f"Live device memory of {label(run)} by worker and buffer, against the limit.",
+            260 if scale.unit == "step" else 380,
             margin=margins["margin"],
-            meta={
-                "description": f"Live device memory of {label(run)} by worker and buffer, against the limit.",
-                **margins["meta"],
-            },
+            meta=margins["meta"],
             xaxis={
                 "title": theme.axis_title(scale.title),
                 "range": [float(edge) for edge in scale.of(frames.window(run))],
@@ -87,8 +83,18 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
     return figure
 
 
+def _draw_limit(figure: go.Figure, limit_bytes: int, divisor: float, on_the_right: bool) -> None:
+    """The limit as a line, its name on the side where nothing else is written."""
+    figure.add_hline(y=limit_bytes / divisor, line={"color": theme.LIMIT, "width": 1.5, "dash": "dash"})
+    figure.add_annotation(
+        x=1 if on_the_right else 0, xanchor="right" if on_the_right else "left", xref="paper", yanchor="bottom",
+        y=limit_bytes / divisor, showarrow=False,
+        text=f"limit {format_size(limit_bytes)}", font={"color": theme.LIMIT, "size": 12},
+    )  # fmt: skip
+
+
 def _levels(run: Run, device: int, steps: pd.DataFrame) -> tuple[np.ndarray, list[tuple[tuple[str, str], np.ndarray]]]:
-    """Moments, and for each worker and buffer its live bytes from each moment on; the bytes add up to those recorded."""
+    """Moments, and for each worker and buffer its live bytes from then on; they add up to the bytes recorded."""
     moments = steps["time_ns"].to_numpy()
     changes: dict[tuple[str, str], np.ndarray] = {}
     lives = vram.allocations(run)
@@ -126,36 +132,49 @@ def _thinned(steps: pd.DataFrame) -> np.ndarray:
 def _area(worker: str, buffer: str, times: np.ndarray, values: np.ndarray, unit: str, workers: list[str]) -> go.Scatter:
     who = theme.plain(short_worker(worker)) or "nobody"
     colour = theme.colour_of_worker(worker, workers)
+    fill = theme.shade(colour, _SHADES.get(buffer, _PALE))
     pattern = theme.PATTERNS[workers.index(worker) % len(theme.PATTERNS)] if worker in workers else "."
+    lines = {"shape": pattern, "fgcolor": "rgba(255,255,255,0.55)", "bgcolor": fill, "size": 7, "solidity": 0.18}
     return go.Scatter(
-        x=times, y=values, name=f"{who} {theme.plain(buffer)}", stackgroup="live", mode="lines",
-        line={"shape": "hv", "width": 0, "color": colour}, legendgroup=who,
-        fillcolor=theme.shade(colour, _SHADES.get(buffer, _PALE)),
-        fillpattern={"shape": pattern, "fgcolor": "rgba(255,255,255,0.55)", "bgcolor": theme.shade(colour, _SHADES.get(buffer, _PALE)),
-                     "size": 7, "solidity": 0.18} if pattern else None,
+        x=times,
+        y=values,
+        name=f"{who} {theme.plain(buffer)}",
+        stackgroup="live",
+        mode="lines",
+        line={"shape": "hv", "width": 0, "color": colour},
+        legendgroup=who,
+        fillcolor=fill,
+        fillpattern=lines if pattern else None,
         hovertemplate=f"{who} {theme.plain(buffer)}: %{{y:.2f}} {unit}<extra></extra>",
-    )  # fmt: skip
-
-
-def _mark_failure(figure: go.Figure, request: dict, at: float, divisor: float, unit: str, alone: bool) -> None:
-    live, wanted = request["live_bytes"] / divisor, request["requested_bytes"] / divisor
-    figure.add_shape(
-        type="line", x0=at, x1=at, y0=live, y1=live + wanted, line={"color": theme.FAILED, "width": 3, "dash": "dot"}
     )
+
+
+def _mark_failure(figure: go.Figure, request: dict[str, Any], at: float, divisor: float, explained: bool) -> None:
+    """A request that did not fit: how far it would have gone above what was live."""
+    live, wanted = request["live_bytes"] / divisor, request["requested_bytes"] / divisor
+    line = {"color": theme.FAILED, "width": 3, "dash": "dot"}
+    figure.add_shape(type="line", x0=at, x1=at, y0=live, y1=live + wanted, line=line)
     text = (
         f"<b>{theme.plain(short_worker(request['worker']))} asks for {theme.plain(request['buffer'])}, "
         f"{format_size(request['requested_bytes'])}</b><br>{format_size(request['short_bytes'])} too little is free"
     )
     figure.add_trace(
         go.Scatter(
-            x=[at], y=[live + wanted], mode="markers", showlegend=False, hovertext=text, hoverinfo="text",
+            x=[at],
+            y=[live + wanted],
+            mode="markers",
+            showlegend=False,
+            hovertext=text,
+            hoverinfo="text",
             marker={"symbol": "x", "size": 9, "color": theme.FAILED},
         )
-    )  # fmt: skip
-    if alone:
+    )
+    if explained:
+        left = _in_left_half(figure, at)
         figure.add_annotation(
             x=at, y=live + wanted, text=text, align="left", font={"color": theme.FAILED, "size": 12},
-            **_beside(figure, at), ay=0, arrowcolor=theme.FAILED, arrowwidth=1, bgcolor="rgba(0,0,0,0)",
+            ax=40 if left else -40, ay=0, axref="pixel", ayref="pixel", xanchor="left" if left else "right",
+            arrowcolor=theme.FAILED, arrowwidth=1, name="wide",
         )  # fmt: skip
 
 
@@ -163,10 +182,12 @@ def _mark_peak(figure: go.Figure, run: Run, peak: pd.Series, at: float, divisor:
     """Name what is held at the peak, above the limit, where nothing else is drawn."""
     held = vram.holdings(run, int(peak["event"]))
     lines = [f"<b>peak {format_size(peak['live_bytes'])}</b>", *_held_by_worker(held)]
+    limit_or_peak = max(peak["limit_bytes"], peak["live_bytes"]) / divisor
     figure.add_annotation(
         x=at, y=peak["live_bytes"] / divisor, text="<br>".join(lines), align="left", font={"size": 12}, name="wide",
-        arrowwidth=1, arrowcolor=theme.WAIT, arrowhead=6, arrowsize=0.7, axref="pixel", ax=0, ayref="y", yanchor="bottom",
-        ay=1.06 * max(peak["limit_bytes"], peak["live_bytes"]) / divisor, xanchor=_beside(figure, at)["xanchor"],
+        ax=0, axref="pixel", ay=1.06 * limit_or_peak, ayref="y", yanchor="bottom",
+        xanchor="left" if _in_left_half(figure, at) else "right", arrowwidth=1, arrowcolor=theme.WAIT, arrowhead=6,
+        arrowsize=0.7,
     )  # fmt: skip
 
 
@@ -177,20 +198,17 @@ def _held_by_worker(held: pd.DataFrame) -> Iterator[str]:
         yield f"{theme.plain(short_worker(str(worker))) or 'nobody'}: {', '.join(parts[:4])}"
 
 
-def _beside(figure: go.Figure, at: float) -> dict[str, object]:
-    """Where an annotation stands so that it stays inside: right of a point in the left half, left of one in the right."""
+def _in_left_half(figure: go.Figure, at: float) -> bool:
+    """Whether a moment is in the left half, so that words about it have room on its right."""
     times = figure.data[0].x
-    left_half = at < (float(times[0]) + float(times[-1])) / 2
-    return {
-        "ax": 40 if left_half else -40,
-        "xanchor": "left" if left_half else "right",
-        "axref": "pixel",
-        "ayref": "pixel",
-    }
+    return at < (float(times[0]) + float(times[-1])) / 2
 
 
 def _subtitle(run: Run, peak: pd.Series, failed: pd.DataFrame) -> str:
     text = f"{label(run)}. Peak {format_size(peak['live_bytes'])} of {format_size(peak['limit_bytes'])}"
+    stands_for = run.info.conditions.get("vram_equivalent_bytes")
+    if stands_for and int(stands_for) != int(peak["limit_bytes"]):
+        text += f", which stand for {short_size(int(stands_for))}"
     if len(failed):
         count = "one request" if len(failed) == 1 else f"{len(failed)} requests"
         return f"{text}; {count} failed (red)."

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis import overlap
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent, absent
+from cuzklab.report.figures.axes import Absent, absent, shares_text, stacked_bar, titled
 from cuzklab.report.naming import label
 from cuzklab.trace import Run
 
@@ -21,75 +21,74 @@ def overlap_map(run: Run) -> go.Figure | Absent:
     """Stage against stage of the other workers, as a share of the row's time."""
     pairs = overlap.stage_overlap(run)
     if not len(pairs):
-        return absent(run, "overlap", "spans", "kernels") if not len(run.table("spans")) else Absent(
-            f"No figure of overlap: in {label(run)} no two workers ran a stage at the same time."
-        )  # fmt: skip
-    known = list(theme.STAGE_ORDER)
-
-    def order(names: set[str]) -> list[str]:
-        return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
-
-    rows, columns = order(set(pairs["stage"])), order(set(pairs["other_stage"]))
+        if not len(run.table("spans")):
+            return absent(run, "overlap", "spans", "kernels")
+        return Absent(f"No figure of overlap: in {label(run)} no two workers ran a stage at the same time.")
+    rows, columns = _in_order(set(pairs["stage"])), _in_order(set(pairs["other_stage"]))
     shares = np.full((len(rows), len(columns)), np.nan)
     for pair in pairs.itertuples():
-        shares[rows.index(pair.stage), columns.index(pair.other_stage)] = pair.fraction
+        shares[rows.index(pair.stage), columns.index(pair.other_stage)] = pair.fraction * 100
     figure = go.Figure(
         go.Heatmap(
-            z=shares * 100, x=[theme.plain(name) for name in columns], y=[theme.plain(name) for name in rows],
-            zmin=0, zmax=100, xgap=2, ygap=2, texttemplate="%{z:.0f}", colorscale=theme.SEQUENTIAL,
-            hovertemplate="%{z:.1f} % of the time of <b>%{y}</b><br>another worker ran <b>%{x}</b><extra></extra>",
+            z=shares,
+            x=[theme.plain(name) for name in columns],
+            y=[theme.plain(name) for name in rows],
+            zmin=0,
+            zmax=100,
+            xgap=2,
+            ygap=2,
+            texttemplate="%{z:.0f}",
+            colorscale=theme.SEQUENTIAL,
             showscale=False,
+            hovertemplate="%{z:.1f} % of the time of <b>%{y}</b><br>another worker ran <b>%{x}</b><extra></extra>",
         )
-    )  # fmt: skip
+    )
     figure.update_layout(
-        theme.layout(
-            title={
-                "text": "What overlaps what",
-                "subtitle": {"text": theme.plain(
-                    f"{label(run)}. While a worker runs the stage of the row: for which part of that time another "
-                    "worker runs the stage of the column, in per cent.", 300)},
+        titled(
+            "What overlaps what",
+            f"{label(run)}. While a worker runs the stage of the row: for which part of that time some other worker "
+            "runs the stage of the column, in per cent.",
+            f"Overlap of stages across workers in {label(run)}.",
+            120 + 34 * len(rows),
+            xaxis={
+                "title": theme.axis_title("stage of another worker"), "showgrid": False, "ticks": "", "tickangle": -30,
             },
-            height=130 + theme.TITLE_HEIGHT + 36 * len(rows),
-            meta={"description": f"Overlap of stages across workers in {label(run)}."},
-            xaxis={"title": theme.axis_title("stage of another worker"), "showgrid": False, "ticks": "", "tickangle": -35},
             yaxis={"title": theme.axis_title("stage"), "autorange": "reversed", "showgrid": False, "ticks": ""},
         )
     )  # fmt: skip
     return figure
 
 
+def _in_order(names: set[str]) -> list[str]:
+    known = list(theme.STAGE_ORDER)
+    return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
+
+
 def what_is_hidden(run: Run) -> go.Figure | Absent:
     """For each CPU stage of a partition, the part of its time that kernels hide."""
     hidden = overlap.hidden(run)
     if not len(hidden):
-        return absent(run, "hidden CPU work", "spans") if not len(run.table("spans")) else Absent(
-            f"No figure of hidden CPU work: {label(run)} ran neither prep_msm nor b_g2_msm."
-        )  # fmt: skip
+        if not len(run.table("spans")):
+            return absent(run, "hidden CPU work", "spans")
+        return Absent(f"No figure of hidden CPU work: {label(run)} ran neither prep_msm nor b_g2_msm.")
     figure = go.Figure()
+    stages = [theme.plain(name) for name in hidden["stage"]]
     for column, name, colour, pattern in _PARTS:
-        if not hidden[column].any():
-            continue
-        shares = hidden[column] / hidden["total_ns"] * 100
-        figure.add_trace(
-            go.Bar(
-                y=hidden["stage"].map(theme.plain), x=shares, orientation="h", name=name,
-                marker={"color": colour, "pattern": {"shape": pattern, "fgcolor": "rgba(255,255,255,0.6)", "solidity": 0.2},
-                        "line": {"width": 0}},
-                text=[f"{share:.0f} %" if share >= 4 else "" for share in shares], textposition="inside", insidetextanchor="middle", textangle=0,
-                hovertemplate=f"%{{y}}: %{{x:.1f}} % {name}<extra></extra>",
-            )
-        )  # fmt: skip
+        shares = hidden[column] / hidden["total_ns"].clip(lower=1) * 100
+        if shares.any():
+            hover = f"%{{y}}: %{{x:.1f}} % {name}<extra></extra>"
+            text = shares_text(shares)
+            figure.add_trace(stacked_bar(stages, shares, name, colour, pattern, text=text, hovertemplate=hover))
     figure.update_layout(
-        theme.layout(
-            title={
-                "text": "CPU work that the device hides",
-                "subtitle": {"text": theme.plain(f"{label(run)}. Share of each stage's time, all partitions together.", 300)},
-            },
+        titled(
+            "CPU work that the device hides",
+            f"{label(run)}. Share of each stage's time, all partitions together.",
+            f"Share of CPU stages hidden behind kernels in {label(run)}.",
+            120 + 44 * len(hidden),
             barmode="stack",
-            height=130 + theme.TITLE_HEIGHT + 48 * len(hidden),
-            meta={"description": f"Share of CPU stages hidden behind kernels in {label(run)}."},
             xaxis={"title": theme.axis_title("share of the stage's time (%)"), "range": [0, 100]},
             yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
+            legend={"traceorder": "normal"},
         )
-    )  # fmt: skip
+    )
     return figure

@@ -4,6 +4,7 @@
   "use strict";
   const plots = [...document.querySelectorAll(".plot")];
   const dark = matchMedia("(prefers-color-scheme: dark)");
+  const PRINTED_WIDTH = 670; // of A4 and of letter, less margins, in CSS pixels
   let printing = false;
 
   // Before the figures: phones start with the list of contents closed.
@@ -48,6 +49,7 @@
       fail(plot, "This figure could not be drawn; the table below it holds the numbers.");
     }
   }
+  document.body.dataset.scheme = dark.matches ? "dark" : "light";
   document.body.dataset.drawn = plots.filter((plot) => plot.querySelector(".main-svg")).length;
 
   dark.addEventListener("change", redraw);
@@ -58,11 +60,13 @@
   addEventListener("beforeprint", () => { printing = true; redraw(); });
   addEventListener("afterprint", () => { printing = false; redraw(); });
 
-  function redraw() {
-    for (const plot of plots) {
+  async function redraw() {
+    // All are begun before the first is awaited: a printer does not wait.
+    await Promise.all(plots.map((plot) => {
       const { data, layout } = dressed(plot);
-      Plotly.react(plot, data, layout, options);
-    }
+      return Plotly.react(plot, data, layout, options);
+    }));
+    document.body.dataset.scheme = dark.matches ? "dark" : "light";
   }
 
   // A copy of the figure in the page's ink: figures carry a middling grey that both schemes can show.
@@ -81,6 +85,8 @@
     const layout = figure.layout;
     layout.font = { ...layout.font, color: muted, size: small ? 11 : layout.font?.size ?? 13 };
     layout.hoverlabel = { ...layout.hoverlabel, bgcolor: paper, bordercolor: muted, font: { ...layout.hoverlabel?.font, color: ink } };
+    if (printing) Object.assign(layout, { autosize: false, width: PRINTED_WIDTH });
+    layout.legend = { ...layout.legend, orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" };
     layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: ink, orientation: "h" };
     for (const note of layout.annotations ?? []) {
       note.font = { color: ink, ...note.font };
@@ -88,6 +94,9 @@
     }
     if (small) {
       layout.dragmode = false;
+      const longest = Math.max(0, ...figure.data.map((trace) => trace.name?.length ?? 0));
+      const columns = layout.meta?.narrow && longest < 20 ? { entrywidth: 0.5, entrywidthmode: "fraction" } : {};
+      Object.assign(layout.legend, { ...columns, font: { ...layout.legend.font, size: 10 } });
       layout.annotations = (layout.annotations ?? []).filter((note) => note.name !== "wide");
       const entries = figure.data.filter((trace) => trace.showlegend !== false).length;
       if (entries > 1 && layout.height) layout.height += 20 * Math.ceil(entries / 2);

@@ -1,0 +1,102 @@
+"""Checking a policy: workers that each prove some partitions on devices of a given size."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cuzklab.check.explore import MAX_STATES, QUEUE_BOUND, SECONDS, explore
+from cuzklab.check.findings import CheckResult
+from cuzklab.check.search import Progress
+from cuzklab.errors import BadInput
+from cuzklab.policies import Policy
+from cuzklab.policies.model import Gpu, Partition, Program, Sizes
+from cuzklab.stages import POREP_32G, partition_sizes
+
+MARGIN_BYTES = 512 << 20
+
+
+def worker_programs(
+    policy: Policy, *, workers: int, partitions: int, gpus: Sequence[Gpu], sizes: Sizes
+) -> dict[str, tuple[Program, ...]]:
+    """The actors of a check: each worker of each device proves its own partitions, one after another."""
+    programs = {}
+    for gpu in gpus:
+        for number in range(workers):
+            name = f"gpu{gpu.index}.w{number}" if len(gpus) > 1 else f"w{number}"
+            proof = gpu.index * workers + number
+            programs[name] = tuple(_program(policy, Partition(proof, index, sizes), gpu) for index in range(partitions))
+    return programs
+
+
+def _program(policy: Policy, partition: Partition, gpu: Gpu) -> Program:
+    program = policy.prove_partition(partition, gpu)
+    if not isinstance(program, Program):
+        raise BadInput(f"policy {policy.name}: prove_partition must be a generator function decorated with @program")
+    return program
+
+
+def check(
+    policy: Policy,
+    *,
+    workers: int,
+    partitions: int,
+    vram_bytes: int,
+    sizes: Sizes | None = None,
+    workload: str = "",
+    devices: int = 1,
+    margin_bytes: int = MARGIN_BYTES,
+    partial_order: bool = True,
+    merge: bool = True,
+    symmetric: bool = True,
+    shortest: bool = True,
+    queue_bound: int = QUEUE_BOUND,
+    max_states: int = MAX_STATES,
+    seconds: float = SECONDS,
+    progress: Progress | None = None,
+) -> CheckResult:
+    """Explore every interleaving of a policy's workers.
+
+    Parameters
+    ----------
+    policy : Policy
+    workers : int
+        Workers of each device.
+    partitions : int
+        Partitions that each worker proves, one after another.
+    vram_bytes : int
+        Memory of each device.
+    sizes : Sizes, optional
+        Bytes of a partition's buffers; those of a 32 GiB PoRep partition if left out.
+    workload : str
+        Name of what has these sizes, for the record.
+    devices : int
+    margin_bytes : int
+        What the engine leaves free when it decides by the amount of free memory.
+    partial_order, merge, symmetric, shortest, queue_bound, max_states, seconds, progress
+        As for `explore`.
+
+    Raises
+    ------
+    BadInput
+        Conditions that make no sense, or a policy that cannot be explored.
+    """
+    for name, value in (("workers", workers), ("partitions", partitions), ("devices", devices)):
+        if value < 1:
+            raise BadInput(f"{name} must be at least 1, not {value}")
+    if vram_bytes < 1:
+        raise BadInput(f"vram must be at least 1 B, not {vram_bytes}")
+    if margin_bytes < 0:
+        raise BadInput(f"the margin cannot be negative: {margin_bytes}")
+    if sizes is None:
+        sizes, workload = partition_sizes(POREP_32G), POREP_32G.name
+    gpus = tuple(Gpu(index, vram_bytes, margin_bytes) for index in range(devices))
+    exploration = explore(
+        worker_programs(policy, workers=workers, partitions=partitions, gpus=gpus, sizes=sizes),
+        partial_order=partial_order, merge=merge, symmetric=symmetric, shortest=shortest, queue_bound=queue_bound,
+        max_states=max_states, seconds=seconds, progress=progress,
+    )  # fmt: skip
+    conditions: Mapping[str, Any] = {
+        "workers": workers, "partitions": partitions, "devices": devices, "vram_bytes": vram_bytes,
+        "margin_bytes": margin_bytes, "workload": workload, "d_a_bytes": sizes.d_a, "d_bc_bytes": sizes.d_bc,
+        "options": dict(policy.options),
+    }  # fmt: skip
+    return CheckResult(policy.name, conditions, exploration)

@@ -1,0 +1,138 @@
+"""What several verbs share: the application, common options, how bad input and results are printed."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cuzklab.errors import BadInput
+
+app = typer.Typer(
+    name="cuzklab",
+    help="A performance lab for GPU Groth16 proving pipelines: check, simulate, run and explain a design.\n\n"
+    "Exit status: 0 done, 1 the thing asked about failed (an unsafe design, an invalid proof), 2 bad usage or input.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Parameters = Annotated[
+    list[str] | None, typer.Option("-p", metavar="NAME=VALUE", help="A parameter; may be given several times.")
+]
+Policy = Annotated[str, typer.Argument(help="Name of a policy, or path of a Python file.")]
+Vram = Annotated[str, typer.Option(help="Device memory, like 16GiB.")]
+Backend = Annotated[str, typer.Option(help="Where stages run: auto or host.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
+Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to store the run.")]
+
+DEFAULT_STORE = Path("reports")
+
+
+def main() -> None:
+    """Entry point: bad input becomes one line on standard error and exit status 2."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("cuzklab: interrupted; nothing half written was kept", file=sys.stderr)
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        # The reader went away; Python must not complain at exit that it cannot flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except ValueError as error:
+        if not _is_bad_input(error):
+            raise
+        print(f"cuzklab: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _is_bad_input(error: ValueError) -> bool:
+    """Whether an error is one that the user caused; the rooms at the bottom have classes of their own for it."""
+    return isinstance(error, BadInput) or type(error).__name__ in ("UnknownPolicy", "RunError", "QueryError")
+
+
+def emit(value: Any) -> None:
+    """Print a value as JSON on standard output."""
+    print(json.dumps(value, indent=1, default=str))
+
+
+def parameters_of(pairs: list[str] | None) -> dict[str, str]:
+    """The values of `-p NAME=VALUE`."""
+    values = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise BadInput(f"-p {pair!r}: write it NAME=VALUE")
+        values[name] = value
+    return values
+
+
+def size_of(text: str, option: str) -> int:
+    """Bytes of a size given by the user."""
+    from cuzklab.units import parse_size
+
+    try:
+        size_bytes = parse_size(text)
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
+    if size_bytes <= 0:
+        raise BadInput(f"{option}: must be more than nothing")
+    return size_bytes
+
+
+def count_of(text: str, option: str) -> int:
+    """A whole number from 1 on, given by the user."""
+    if not (text.isascii() and text.isdigit() and len(text) < 8 and int(text) > 0):
+        raise BadInput(f"{option}={text}: write a whole number from 1 on")
+    return int(text)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def host_only(backend: str) -> str:
+    """The backend in force; refuses those that this version does not have."""
+    if backend not in ("auto", "host"):
+        raise BadInput(f"--backend {backend}: not available in this version; use auto or host")
+    return "host"
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """Names and values, one a line."""
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        text = f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if isinstance(value, float) else value
+        print(f"{name.replace('_', ' '):{width}}  {text}")
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """A plain table on standard output; as wide as its content when it is not a terminal."""
+    if not rows:
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in rows[0]:
+        numeric = all(isinstance(row[name], int | float) for row in rows)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(f"{value:,}" if isinstance(value, int) else str(value)) for value in row.values()))
+    console = Console(soft_wrap=not sys.stdout.isatty(), width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+
+
+def format_metric(metric: Any) -> str:
+    """A figure with its unit."""
+    from cuzklab.units import format_value
+
+    return format_value(metric.value, metric.unit)

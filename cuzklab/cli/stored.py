@@ -1,0 +1,123 @@
+"""Verbs on stored runs: list, show, compare, query."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cuzklab.cli.options import DEFAULT_STORE, Json, app, emit, print_table
+from cuzklab.errors import BadInput
+
+runs = typer.Typer(help="Stored runs: list, show, compare, query.", no_args_is_help=True)
+app.add_typer(runs, name="runs")
+
+Store = Annotated[Path, typer.Option("--store", help="Folder that holds runs.")]
+
+
+@runs.command("list")
+def runs_list(store: Store = DEFAULT_STORE, as_json: Json = False) -> None:
+    """The stored runs, newest first."""
+    from cuzklab.trace.store import list_runs
+
+    found = list_runs(store)
+    rows = [
+        {
+            "run": str(run.path), "origin": run.info.origin, "policy": run.info.policy, "outcome": run.info.outcome,
+            "created": run.info.created, "title": run.info.title,
+        }
+        for run in found
+    ]  # fmt: skip
+    if as_json:
+        emit(rows)
+    elif not rows:
+        print(f"no runs in {store}/; `cuzklab run` and `cuzklab report` store theirs there")
+    else:
+        print_table(rows)
+
+
+@runs.command("show")
+def runs_show(run: Annotated[Path, typer.Argument(help="Directory of a run.")], as_json: Json = False) -> None:
+    """What a run was, how it ended, its figures, and what was captured."""
+    from cuzklab.trace.store import load_run
+    from cuzklab.units import format_value
+
+    info = load_run(run).info
+    if as_json:
+        from dataclasses import asdict
+
+        emit(asdict(info))
+        return
+    print(f"{info.title}\n{info.origin}, {info.outcome}, {info.created}")
+    if info.explanation:
+        print(info.explanation)
+    for note in info.notes:
+        print(f"note: {note}")
+    print_table([{"condition": key, "value": str(value)} for key, value in info.conditions.items()])
+    print_table(
+        [
+            {"figure": metric["label"] or metric["kind"], "value": format_value(metric["value"], metric["unit"]),
+             "obtained": metric["obtained"]}
+            for metric in info.metrics
+        ]
+    )  # fmt: skip
+    print_table([{"table": name, **facts} for name, facts in info.availability.items()])
+
+
+@runs.command("query")
+def runs_query(
+    sql: Annotated[
+        str, typer.Argument(help="A SELECT over spans, locks, vram, transfers, kernels, waits, counters, runs.")
+    ],
+    store: Store = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Answer an SQL query over the tables of all stored runs; each table has a first column `run`."""
+    from cuzklab.trace.query import query
+    from cuzklab.trace.store import list_runs
+
+    frame = query(list_runs(store), sql)
+    if as_json:
+        print(frame.to_json(orient="records", indent=1))
+    else:
+        print(frame.to_string(index=False))
+
+
+@runs.command("compare")
+def runs_compare(
+    candidate: Annotated[Path, typer.Argument(help="Directory of a run.")],
+    baseline: Annotated[Path, typer.Argument(help="Directory of the run to compare it with.")],
+    as_json: Json = False,
+) -> None:
+    """Figures of two runs side by side, kind by kind, and the conditions in which they differ."""
+    from cuzklab.analysis.case import metrics_of
+    from cuzklab.analysis.compare import differing, unlike
+    from cuzklab.trace.store import load_run
+    from cuzklab.units import format_value
+
+    mine, theirs = load_run(candidate), load_run(baseline)
+    if forbidden := unlike(mine, theirs):
+        words = ", ".join(f"{name} ({a} and {b})" for name, (a, b) in forbidden.items())
+        raise BadInput(f"{candidate} and {baseline} cannot be compared: they differ in {words}")
+    others = {(figure.kind, figure.label): figure for figure in metrics_of(theirs)}
+    rows = []
+    for figure in metrics_of(mine):
+        other = others.get((figure.kind, figure.label))
+        if other is not None:
+            ratio = figure.ratio(other) if other.value else None
+            rows.append({"kind": figure.kind, "unit": figure.unit, "candidate": figure.value, "baseline": other.value,
+                         "ratio": ratio, "obtained": [figure.obtained, other.obtained]})  # fmt: skip
+    conditions = {name: list(values) for name, values in differing(mine, theirs).items()}
+    if as_json:
+        emit({"figures": rows, "differing_conditions": conditions})
+        return
+    print_table(
+        [
+            {"figure": row["kind"].replace("_", " "), mine.name: format_value(row["candidate"], row["unit"]),
+             theirs.name: format_value(row["baseline"], row["unit"]),
+             "ratio": "" if row["ratio"] is None else f"{row['ratio']:.3f}", "obtained": " / ".join(row["obtained"])}
+            for row in rows
+        ]
+    )  # fmt: skip
+    for name, (a, b) in conditions.items():
+        print(f"differs: {name} {a} and {b}")
+    print("one run of each: `cuzklab report` repeats runs to tell a difference from noise")

@@ -1,0 +1,129 @@
+"""What a live run proves: a PoRep-shaped circuit with a test key, made once and kept.
+
+One circuit and one key serve all partitions, as in a real engine; every partition has a witness of its own, so proofs
+and public inputs differ. Everything follows from the circuit's size and a seed.
+"""
+
+import functools
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from cuzklab import __version__
+from cuzklab.backends.host import FR_MODULUS
+from cuzklab.backends.native import cache_folder
+from cuzklab.errors import BadInput
+from cuzklab.live.stages import Job
+from cuzklab.policies.model import Partition
+from cuzklab.prover.constraints import with_public_rows
+from cuzklab.prover.files.zkey import read_zkey, write_zkey
+from cuzklab.prover.model import ProvingKey
+from cuzklab.prover.porep_counts import porep_constraints
+from cuzklab.prover.porep_shaped import PorepCircuit, porep_circuit, porep_witness
+from cuzklab.prover.setup import setup
+from cuzklab.prover.shape import circuit_shape
+from cuzklab.prover.stages import DenseKey, check_same_circuit, dense_key
+from cuzklab.stages import POREP_32G, SCALAR_BYTES, CircuitShape, DeviceModel, PartitionSizes, partition_sizes
+
+MIN_LOG2_DOMAIN, MAX_LOG2_DOMAIN = 8, 22
+
+
+@dataclass(frozen=True)
+class TestCircuit:
+    """A circuit with its test key.
+
+    Attributes
+    ----------
+    log2_domain, seed : int
+    circuit : PorepCircuit
+    key : DenseKey
+    shape : CircuitShape
+        Measured on the circuit and its key.
+    digests : mapping
+        SHA-256 of the circuit's matrices and of the key's file, by name.
+    """
+
+    __test__ = False  # not a class of tests
+
+    log2_domain: int
+    seed: int
+    circuit: PorepCircuit = field(repr=False)
+    key: DenseKey = field(repr=False)
+    shape: CircuitShape
+    digests: Mapping[str, str]
+
+    def job(self, partition: Partition) -> Job:
+        """A partition's witness and randomness, which follow from the seed and its name."""
+        number = partition.proof << 32 | partition.index
+        witness = porep_witness(self.circuit, int.from_bytes(_draw(self.seed, number, "witness")[:8], "little"))
+        r, s = (int.from_bytes(_draw(self.seed, number, name) + bytes(8), "big") % FR_MODULUS for name in ("r", "s"))
+        return Job(self.key, witness, r, s)
+
+    def sizes(self, device: DeviceModel) -> PartitionSizes:
+        """Bytes of a partition's buffers. a, b and c have a row more for each public wire, as the key's matrices do."""
+        sizes = partition_sizes(self.shape, device)
+        return PartitionSizes(3 * SCALAR_BYTES * self.key.constraints.rows, sizes.d_a, sizes.d_bc, sizes.scratch)
+
+    def scaled(self, porep_bytes: int) -> int:
+        """An amount of device memory for a 32 GiB PoRep partition, in proportion to this circuit's domain."""
+        return porep_bytes * self.shape.domain // POREP_32G.domain
+
+
+def _draw(seed: int, number: int, name: str) -> bytes:
+    return hashlib.sha256(f"cuzklab live\0{seed}\0{number}\0{name}".encode()).digest()
+
+
+@functools.lru_cache(maxsize=2)
+def circuit_with_test_key(log2_domain: int, seed: int) -> TestCircuit:
+    """A PoRep-shaped circuit with 2^log2_domain rows and its TEST KEY, from memory, the user's cache, or made.
+
+    Raises
+    ------
+    BadInput
+        The size is out of range.
+    """
+    if not MIN_LOG2_DOMAIN <= log2_domain <= MAX_LOG2_DOMAIN:
+        raise BadInput(
+            f"log2_domain {log2_domain}: a live run makes its circuit and key; ask for porep-shaped-N with N from "
+            f"{MIN_LOG2_DOMAIN} to {MAX_LOG2_DOMAIN}"
+        )
+    circuit = porep_circuit(porep_constraints(log2_domain), seed)
+    digest = hashlib.sha256()
+    for matrix in (with_public_rows(circuit.system), circuit.system.b, circuit.system.c):
+        for array in (matrix.row_start, matrix.wire, matrix.value):
+            digest.update(array.tobytes())
+    key, key_digest = _test_key(circuit, seed, digest.hexdigest())
+    return TestCircuit(
+        log2_domain,
+        seed,
+        circuit,
+        dense_key(key, circuit.system),
+        circuit_shape(f"porep-shaped-{log2_domain}", circuit.system, porep_witness(circuit, seed)),
+        MappingProxyType({"circuit": digest.hexdigest(), "test key": key_digest}),
+    )
+
+
+def _test_key(circuit: PorepCircuit, seed: int, circuit_digest: str) -> tuple[ProvingKey, str]:
+    """The circuit's test key, and the hash of its file, which is made unless the cache has it."""
+    name = hashlib.sha256(f"{__version__}\0{circuit_digest}\0{seed}".encode()).hexdigest()[:32]
+    path = cache_folder() / f"test-key-{name}.zkey"
+    key = _cached(path, circuit)
+    if key is None:
+        write_zkey(path, setup(circuit.system, seed, threads=len(os.sched_getaffinity(0))))
+        key = read_zkey(path)
+    return key, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _cached(path: Path, circuit: PorepCircuit) -> ProvingKey | None:
+    """The key in the cache; None if there is none, or one that is damaged or another circuit's."""
+    if not path.is_file():
+        return None
+    try:
+        key = read_zkey(path)
+        check_same_circuit(circuit.system, key)
+    except BadInput:
+        return None
+    return key

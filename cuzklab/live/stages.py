@@ -1,0 +1,198 @@
+"""Which function carries out which stage, and the data of each partition on its way through them.
+
+`STAGE_FUNCTIONS` is the one place where the names of `cuzklab.stages` meet the functions of `cuzklab.prover.stages`.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from cuzklab.backends.device import Memory, Piece
+from cuzklab.policies.model import HostBuffer, Partition
+from cuzklab.prover import stages as prover
+from cuzklab.prover.constraints import Evaluations
+from cuzklab.prover.model import Proof
+from cuzklab.prover.stages import DenseKey, ScaledPoints, SplitMsm
+
+
+@dataclass
+class Job:
+    """One partition: what it starts from, what its stages have made so far, and in the end its proof.
+
+    Attributes
+    ----------
+    witness : (wires, 4) uint64, plain
+    r, s : int
+        The proof's randomness.
+    ones, tails : dict
+        Sums by query.
+    """
+
+    key: DenseKey
+    witness: np.ndarray
+    r: int
+    s: int
+    evaluations: Evaluations | None = None
+    split: dict[str, SplitMsm] = field(default_factory=dict)
+    h: np.ndarray | None = None
+    ones: dict[str, np.ndarray] = field(default_factory=dict)
+    tails: dict[str, np.ndarray] = field(default_factory=dict)
+    proof: Proof | None = None
+
+    @property
+    def public(self) -> np.ndarray:
+        """Public values, (public, 4) uint64, plain, without the constant one."""
+        return self.witness[1 : 1 + self.key.public]
+
+    @property
+    def host_bytes(self) -> int:
+        """Host memory that the synthesised partition takes: a, b, c and the witness."""
+        return self.evaluations.nbytes + self.witness.nbytes if self.evaluations else 0
+
+    def drop_intermediates(self) -> None:
+        """Keep the witness and the proof."""
+        self.evaluations, self.split, self.h, self.ones, self.tails = None, {}, None, {}, {}
+
+
+Arrays = Mapping[str, np.ndarray]
+"""Words of the device buffers that a stage was given, by name."""
+
+
+@dataclass(frozen=True)
+class StageFunction:
+    """How a stage is carried out.
+
+    Attributes
+    ----------
+    run : (job, part, arrays, threads) -> None
+    streamed_bytes : (job, part) -> int
+        Bytes that cross to the device while it runs.
+    """
+
+    run: Callable[[Job, str, Arrays, int], None]
+    streamed_bytes: Callable[[Job, str], int] = lambda job, part: 0
+
+
+def _synthesis(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+    job.evaluations = prover.synthesis(job.key.constraints, job.witness, threads=threads)
+
+
+def _prep_msm(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+    job.split = prover.prep_msm(job.key, job.witness)
+
+
+def _ntt_h(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+    domain = job.key.domain
+    prover.ntt_h(arrays["d_a"].reshape(domain, 4), arrays["d_bc"].reshape(2, domain, 4), threads=threads)
+
+
+def _h_msm(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+    scalars = arrays["d_a"].reshape(job.key.domain, 4)
+    job.h = prover.h_msm(ScaledPoints(job.key.h, scalars), threads=threads)
+
+
+def _batch_add(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+    if (ones := job.split[part].ones) is not None:
+        job.ones[part] = prover.batch_add(ones, threads=threads)
+
+
+def _batch_add_bytes(job: Job, part: str) -> int:
+    ones = job.split[part].ones
+    return ones.streamed_bytes if ones is not None else 0
+
+
+def _tail_msm(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+    job.tails[part] = prover.tail_msm(job.split[part].tail, threads=threads)
+
+
+def _b_g2_msm(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+    job.tails["b_g2"] = prover.b_g2_msm(job.split["b_g2"].tail, threads=threads)
+
+
+def _epilogue(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+    job.proof = prover.epilogue(job.key, prover.add_up(job.h, job.ones, job.tails), job.r, job.s)
+
+
+STAGE_FUNCTIONS: Mapping[str, StageFunction] = MappingProxyType(
+    {
+        "synthesis": StageFunction(_synthesis),
+        "prep_msm": StageFunction(_prep_msm),
+        "ntt_h": StageFunction(_ntt_h),
+        "h_msm": StageFunction(_h_msm, lambda job, part: job.key.h.nbytes),
+        "batch_add": StageFunction(_batch_add, _batch_add_bytes),
+        "tail_msm": StageFunction(_tail_msm, lambda job, part: job.split[part].tail.streamed_bytes),
+        "b_g2_msm": StageFunction(_b_g2_msm),
+        "epilogue": StageFunction(_epilogue),
+    }
+)
+
+
+class Groth16:
+    """The real workload of a live run: see `work.Workload`.
+
+    Parameters
+    ----------
+    key : DenseKey
+    make_job : callable
+        Makes the job of a partition: its witness and randomness.
+    threads : int
+        Threads of a kernel of the device, and of a CPU stage that does not say otherwise.
+    """
+
+    def __init__(self, key: DenseKey, make_job: Callable[[Partition], Job], threads: int) -> None:
+        self._key, self._make_job, self._threads = key, make_job, threads
+        self._jobs: dict[Partition, Job] = {}
+        self._mutex = threading.Lock()
+        constraints = key.constraints
+        matrices = [matrix for matrix in (constraints.a, constraints.b, constraints.c) if matrix is not None]
+        self._fixed_bytes = key.query_bytes + sum(
+            matrix.row_start.nbytes + matrix.wire.nbytes + matrix.value.nbytes for matrix in matrices
+        )
+
+    def job(self, partition: Partition) -> Job:
+        """A partition's data, made when it is first asked for."""
+        with self._mutex:
+            job = self._jobs.get(partition)
+            if job is None:
+                job = self._jobs[partition] = self._make_job(partition)
+        return job
+
+    def compute(self, partition: Partition, stage: str, part: str, threads: int) -> None:
+        self._function(stage).run(self.job(partition), part, {}, threads or self._threads)
+
+    def launch(self, partition: Partition, stage: str, part: str, memory: Mapping[str, Memory]) -> None:
+        arrays = {name: it.array for name, it in memory.items()}
+        self._function(stage).run(self.job(partition), part, arrays, self._threads)
+
+    def streamed_bytes(self, partition: Partition, stage: str, part: str) -> int:
+        return self._function(stage).streamed_bytes(self.job(partition), part)
+
+    def pieces(self, partition: Partition, source: HostBuffer, targets: tuple[Memory, ...]) -> list[Piece]:
+        """a, b and c, one domain after the other over the targets: a to d_a, b and c to d_bc."""
+        job = self.job(partition)
+        if source.name != partition.abc.name or job.evaluations is None:
+            raise LookupError(f"{source.name} holds nothing that could be uploaded")
+        extent_bytes = 32 * job.key.domain
+        places = [(it, at) for it in targets for at in range(0, it.size_bytes - extent_bytes + 1, extent_bytes)]
+        evaluations = (job.evaluations.a, job.evaluations.b, job.evaluations.c)
+        if len(places) < len(evaluations):
+            raise ValueError(f"{source.name} does not fit into the buffers it is uploaded to")
+        return [Piece(array, target, at, extent_bytes) for array, (target, at) in zip(evaluations, places)]
+
+    def finished(self, partition: Partition) -> None:
+        self.job(partition).drop_intermediates()
+
+    @property
+    def host_bytes(self) -> int:
+        with self._mutex:
+            return self._fixed_bytes + sum(job.host_bytes for job in self._jobs.values())
+
+    @staticmethod
+    def _function(stage: str) -> StageFunction:
+        try:
+            return STAGE_FUNCTIONS[stage]
+        except KeyError:
+            raise LookupError(f"no such stage; there are: {', '.join(STAGE_FUNCTIONS)}") from None

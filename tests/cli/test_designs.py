@@ -1,0 +1,121 @@
+"""check, simulate and run from the command line: exit status, JSON shapes, one line for bad input."""
+
+import pytest
+
+from cuzklab.trace import load_run
+from tests.cli.command import cuzklab
+
+
+def test_an_unsafe_design_exits_1_and_names_the_schedule():
+    done = cuzklab("check", "phase10_ordered", "--workers", 3, "--partitions", 2, "--vram", "16GiB", "--json")
+    assert done.status == 1
+    assert done.json["verdict"] == "unsafe"
+    assert done.json["complete"] is True
+    finding = done.json["findings"][0]
+    assert finding["kind"] == "oom"
+    assert [step["step"] for step in finding["schedule"]] == list(range(1, len(finding["schedule"]) + 1))
+    assert finding["schedule"][-1]["effect"].startswith("Alloc gpu0 d_bc")
+    assert {"step", "actor", "effect"} <= set(finding["schedule"][0])
+
+
+def test_a_safe_design_exits_0(tmp_path):
+    done = cuzklab("check", "phase9", "--workers", 3, "--partitions", 2, "--vram", "16GiB", "-o", tmp_path / "run")
+    assert done.status == 0
+    assert "phase9 is safe with 3 workers × 2 partitions on 16.0 GiB" in done.out
+    assert load_run(tmp_path / "run").info.origin == "check"
+
+
+def test_waiting_allocation_under_nested_locks_is_a_capacity_deadlock(tmp_path):
+    done = cuzklab("check", "phase10_nested", "-p", "on_full=wait", "--json", "-o", tmp_path / "run")
+    assert done.status == 1
+    assert "capacity_deadlock" in {finding["kind"] for finding in done.json["findings"]}
+    assert load_run(tmp_path / "run").info.outcome == "deadlock"
+
+
+def test_a_simulation_prints_the_agreed_fields(tmp_path):
+    arguments = ("simulate", "phase9", "-c", 4, "-j", 4, "-p", "gw=2", "-p", "pw=4", "--json", "-o", tmp_path / "run")
+    done = cuzklab(*arguments)
+    assert done.status == 0
+    assert done.json["outcome"] == "ok"
+    assert {
+        "batch_average_s", "steady_interval_s", "prove_time_s", "peak_host_bytes", "peak_vram_bytes", "call_occupancy",
+        "kernel_occupancy",
+    } <= set(done.json["metrics"])  # fmt: skip
+    assert done.json["conditions"]["gw"] == 2
+    assert load_run(tmp_path / "run").info.origin == "simulated"
+
+
+def test_a_live_run_verifies_its_proofs_and_stores_a_run(tmp_path):
+    done = cuzklab(
+        "run", "phase9", "--workload", "porep-shaped-14", "--partitions", 2, "-o", tmp_path / "run", "--json"
+    )
+    assert done.status == 0, done.err
+    assert (done.json["proofs"], done.json["verified"]) == (1, 1)
+    assert "TEST KEY" in " ".join(load_run(done.json["run"]).info.notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check", "phase99"), "no policy 'phase99'"),
+        (("check", "phase9", "--workers", 0), "workers must be at least 1"),
+        (("check", "phase9", "--vram", "lots"), "--vram: 'lots' is not a size"),
+        (("check", "phase9", "--vram", "0"), "--vram: must be more than nothing"),
+        (("check", "phase9", "-p", "depth"), "write it NAME=VALUE"),
+        (("check", "phase9", "-p", "depth=2"), "has no option 'depth'"),
+        (("simulate", "phase9", "-p", "gw=0"), "-p gw=0: write a whole number from 1 on"),
+        (("simulate", "phase9", "--hardware", "abacus"), "abacus"),
+        (("simulate", "phase9", "-c", 0), "proofs must be at least 1"),
+        (("run", "phase9", "--workload", "novel"), "novel"),
+        (("run", "phase9", "--backend", "abacus"), "--backend abacus"),
+        (("bench", "kernels", "--sizes", "three"), "--sizes 'three'"),
+        (("report", "phase99"), "phase99"),
+        (("runs", "show", "nowhere"), "not a run"),
+        (("runs", "query", "SELEC"), "query:"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_status_2(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = cuzklab(*arguments)
+    assert done.status == 2
+    assert message in done.err
+    assert done.err.startswith("cuzklab: ")
+    assert done.err.count("\n") == 1
+    assert done.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["check", "simulate", "run", "report", "setup", "prove", "verify", "circuit make", "circuit stats", "bench kernels",
+     "runs list", "runs show", "runs compare", "runs query"],
+)  # fmt: skip
+def test_every_verb_explains_itself(verb):
+    done = cuzklab(*verb.split(), "--help")
+    assert done.status == 0
+    assert "Usage: cuzklab" in done.out
+    assert "--json" in done.out
+
+
+def test_stored_runs_are_listed_shown_and_queried(tmp_path):
+    assert "no runs in" in cuzklab("runs", "list", "--store", tmp_path).out
+    cuzklab("check", "phase9", "-o", tmp_path / "first")
+    cuzklab("simulate", "phase9", "-c", 1, "-o", tmp_path / "second")
+    listed = cuzklab("runs", "list", "--store", tmp_path, "--json").json
+    assert {run["origin"] for run in listed} == {"check", "simulated"}
+    assert "phase9" in cuzklab("runs", "list", "--store", tmp_path).out
+    assert "prove_time" in cuzklab("runs", "show", tmp_path / "second").out
+    answer = cuzklab("runs", "query", "SELECT count(DISTINCT run) AS n FROM locks", "--store", tmp_path, "--json").json
+    assert answer == [{"n": 1}]
+
+
+def test_two_runs_are_compared_kind_by_kind_unless_they_are_different_experiments(tmp_path):
+    for name, policy, proofs in (("a", "phase9", 2), ("b", "phase8", 2), ("c", "phase8", 3)):
+        cuzklab("simulate", policy, "-c", proofs, "-o", tmp_path / name)
+    done = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "b", "--json")
+    figures = {row["kind"]: row for row in done.json["figures"]}
+    assert figures["prove_time"]["ratio"] == figures["prove_time"]["candidate"] / figures["prove_time"]["baseline"] < 1
+    assert "batch average" in cuzklab("runs", "compare", tmp_path / "a", tmp_path / "b").out
+    refused = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "c")
+    assert refused.status == 2
+    assert "they differ in c (2 and 3)" in refused.err

@@ -1,0 +1,111 @@
+"""Experiments: what the files say, what is refused, and that an interrupted one goes on."""
+
+import pytest
+
+from cuzklab import experiment
+from cuzklab.errors import BadInput
+
+SMALL = """
+title = "t"
+notebook = "phase10"
+candidate = "phase10_ordered"
+baseline = "phase9"
+question = "q"
+hypothesis = "h"
+
+[parameters]
+vram = "16GiB"
+workers = 2
+partitions = 1
+
+[[step]]
+do = "check"
+policy = ["phase9", "phase10_ordered"]
+workers = "$workers"
+vram = "$vram"
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL)
+    return file
+
+
+def test_a_step_is_done_for_each_combination():
+    labels = [step.label for step in experiment.steps(experiment.load("phase10"))]
+    assert len(labels) == len(set(labels))
+    assert {"check-phase9-w3-16GiB", "live-phase10_ordered-w3-16GiB", "live-phase10_ordered-w3-48GiB"} <= set(labels)
+
+
+def test_parameters_replace_the_defaults_and_keep_their_type(small):
+    loaded = experiment.load(str(small), {"workers": "3", "vram": "24GiB"})
+    assert loaded.parameters["workers"] == 3
+    assert [step.values["vram"] for step in experiment.steps(loaded)] == ["24GiB", "24GiB"]
+
+
+def test_what_is_done_is_not_repeated_and_what_changed_is(small, tmp_path):
+    first = experiment.execute(str(small), tmp_path / "out")
+    assert [run.info.outcome for run in first] == ["ok", "device_oom"]
+    again = experiment.execute(str(small), tmp_path / "out")
+    assert [run.info.created for run in again] == [run.info.created for run in first]
+    assert [run.path for run in again] == [run.path for run in first]
+
+    changed = experiment.execute(str(small), tmp_path / "out", {"partitions": 2})
+    assert [run.path for run in changed] == [run.path for run in first]
+    assert {run.info.conditions["partitions"] for run in changed} == {2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('title = "t"', "", "title is missing"),
+        ('do = "check"', 'do = "guess"', "step 1: `do` must be one of"),
+        ('policy = ["phase9", "phase10_ordered"]', "polices = 1", "step 1: unknown field 'polices'"),
+        ('"$workers"', '"$walkers"', "which is no parameter"),
+        ("[parameters]", "[parameters", "small.toml"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_name(small, tmp_path, old, new, message):
+    small.write_text(SMALL.replace(old, new))
+    with pytest.raises(BadInput, match=message):
+        experiment.execute(str(small), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"gpus": 2}, "has no parameter 'gpus'"),
+        ({"workers": "many"}, "workers = 'many'"),
+        ({"workers": 0}, "must be at least 1"),
+        ({"vram": "much"}, "is not a size"),
+    ],
+)
+def test_wrong_parameters_are_refused_before_the_start(parameters, message):
+    with pytest.raises(BadInput, match=message):
+        experiment.load("phase10", parameters)
+
+
+def test_an_unknown_experiment_is_refused_with_those_that_exist():
+    with pytest.raises(BadInput, match="there are: phase10"):
+        experiment.load("phase99")
+
+
+def test_the_notebook_and_the_experiment_have_the_same_defaults():
+    from cuzklab import resources
+    from cuzklab.report.notebook import parameters_of
+
+    for name in experiment.names():
+        declared = parameters_of(resources.folder("notebooks") / f"{experiment.load(name).notebook}.ipynb")
+        defaults = {parameter.name: parameter.default for parameter in declared.values() if parameter.name != "out"}
+        assert defaults == experiment.load(name).parameters
+
+
+def test_repetitions_come_in_rounds():
+    live = [step for step in experiment.steps(experiment.load("phase10")) if step.do == "live"]
+    assert [step.repeat for step in live] == sorted(step.repeat for step in live)
+    assert {step.label for step in live if step.repeat == 2} == {
+        "live-phase9-w3-16GiB-2", "live-phase10_ordered-w3-48GiB-2",
+    }  # fmt: skip
