@@ -25,7 +25,8 @@ FN bool below_r(const u64* k) {
 
 // Exclusive sum over the block; `total` is the sum of all. Blocks of 256 threads.
 __device__ __forceinline__ u32 block_offset(u32 value, u32& total) {
-  __shared__ u32 warp_sum[8];
+  // Aligned, so that no wide load takes a neighbouring variable along.
+  __shared__ alignas(16) u32 warp_sum[8];
   const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   u32 inclusive = value;
 #pragma unroll

@@ -118,7 +118,7 @@ struct Accumulator {
 #pragma unroll
       for (int j = 2; j < n; j += 2) madc_pair(e[j], e[j + 1], P::complement(j), t, e[j], e[j + 1]);
       // One too little: `finish` makes up for all rows at once.
-      o[n - 1] = addc(o[n - 1], ~t);
+      o[n - 1] = addc(o[n - 1], ~t + hidden_zero());
     } else {
       const u32 m = e[0] * P::inverse32;
       mad_pair(o[0], o[1], P::modulus(1), m, o[0], o[1]);
@@ -321,7 +321,7 @@ struct alignas(16) Field {
     x.l[0] = add_cc(x.l[0], P::twice(0) & mask);
 #pragma unroll
     for (int i = 1; i < words - 1; i++) x.l[i] = addc_cc(x.l[i], P::twice(i) & mask);
-    x.l[words - 1] = addc(x.l[words - 1], P::twice(words - 1) & mask);
+    x.l[words - 1] = addc(x.l[words - 1], (P::twice(words - 1) & mask) + (P::special ? hidden_zero() : 0));
     return x;
   }
   // 2·modulus − x: in [0, 2·modulus], a factor but no summand.
