@@ -12,6 +12,21 @@
 
 namespace {
 
+// An odd number of 16-byte words, so that neighbouring threads use different banks.
+struct alignas(16) Slot {
+  Sum sum;
+  u32 padding[4];
+};
+
+// A thread's running sum. In shared memory it is out of the way of G2's products, which need the registers.
+#if SHARED_SUMS
+#define SUM_OF_THREAD(name) \
+  __shared__ Slot slots[THREADS]; \
+  Sum& name = slots[threadIdx.x].sum
+#else
+#define SUM_OF_THREAD(name) Sum name
+#endif
+
 __device__ __forceinline__ Point signed_point(const Point* points, u32 entry) {
   return points[entry & 0x7fffffffu].negated_if(entry >> 31);
 }
@@ -27,7 +42,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
   const Task task = tasks[t];
   const u32* list = sorted + task.start;
   const bool part = task.target >> 31;
-  Sum sum = further != 0 && !part ? buckets[task.target] : Sum::infinity();
+  SUM_OF_THREAD(sum);
+  sum = further != 0 && !part ? buckets[task.target] : Sum::infinity();
 #pragma unroll 1
   for (u32 i = 0; i < task.length; i++) add(sum, signed_point(points, list[i]));
   (part ? partial + (task.target & 0x7fffffffu) : buckets + task.target)[0] = sum;
@@ -37,7 +53,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     sum_listed(const Point* points, const u32* list, const u32* total, Sum* sums) {
   const u32 n = *total, t = blockIdx.x * THREADS + threadIdx.x;
-  Sum sum = Sum::infinity();
+  SUM_OF_THREAD(sum);
+  sum = Sum::infinity();
 #pragma unroll 1
   for (u32 i = t; i < n; i += gridDim.x * THREADS) add(sum, points[list[i]]);
   sums[t] = sum;

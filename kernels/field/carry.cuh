@@ -30,7 +30,11 @@ FN void madc_pair(u32& lo, u32& hi, u32 a, u32 b, u32 x, u32 y) {
                : "=&r"(lo), "=r"(hi) : "r"(a), "r"(b), "r"(x), "r"(y));
 }
 FN void mul_pair(u32& lo, u32& hi, u32 a, u32 b) {
+#if MUL_AS_HALVES
+  asm volatile("mul.lo.u32 %0, %2, %3; mul.hi.u32 %1, %2, %3;" : "=&r"(lo), "=r"(hi) : "r"(a), "r"(b));
+#else
   asm("{ .reg .u64 wide; mul.wide.u32 wide, %2, %3; mov.b64 {%0, %1}, wide; }" : "=r"(lo), "=r"(hi) : "r"(a), "r"(b));
+#endif
 }
 
 #else

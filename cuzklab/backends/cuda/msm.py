@@ -19,15 +19,20 @@ _SCALAR_BITS = 255
 _TOP_WORD = 0x73EDA753299D7D48  # of r
 _LIMBS = {"g1": 12, "g2": 24}
 _SORT = Unit("msm_sort.cu")
-_BLOCK = 128
-_PER_SM = {"g1": 4, "g2": 2}
 # Products are called: inlined, the additions' code outgrows the instruction cache and is a tenth slower in G1.
 _ACCUMULATE = {
-    group: Unit(
+    "g1": Unit("accumulate.cu", (("GROUP", 1), ("THREADS", 128), ("BLOCKS_PER_SM", 4), ("CALLED_PRODUCTS", 1))),
+    "g2": Unit(
         "accumulate.cu",
-        (("GROUP", number), ("THREADS", _BLOCK), ("BLOCKS_PER_SM", _PER_SM[group]), ("CALLED_PRODUCTS", 1)),
-    )
-    for number, group in ((1, "g1"), (2, "g2"))
+        (
+            ("GROUP", 2),
+            ("THREADS", 64),
+            ("BLOCKS_PER_SM", 6),
+            ("CALLED_PRODUCTS", 1),
+            ("SHARED_SUMS", 1),
+            ("MUL_AS_HALVES", 1),  # fewer spills
+        ),
+    ),
 }
 _REDUCE = {"g1": Unit("reduce.cu", (("GROUP", 1),)), "g2": Unit("reduce.cu", (("GROUP", 2),))}
 _SCATTER_POINTS = 1 << 22
@@ -37,6 +42,12 @@ _STREAMED_POINTS = 1 << 22
 
 # log2 of the number of points to bits of a window, measured on an H200; in between, the one below.
 WINDOW_BITS = {0: 6, 9: 7, 11: 8, 13: 10, 15: 12, 16: 13, 18: 14, 19: 15, 20: 16, 22: 17, 24: 20}
+
+
+def _block_shape(group: str) -> tuple[int, int]:
+    """Threads of a block of the accumulation, and blocks that fit a multiprocessor."""
+    macros = dict(_ACCUMULATE[group].defines)
+    return macros["THREADS"], macros["BLOCKS_PER_SM"]
 
 
 def units() -> list[Unit]:
@@ -190,7 +201,8 @@ def msm_terms(group: str, points: Any, scalars: Any, bits: int | None = None) ->
     for begin, part, part_scalars in _batches(points, scalars, size):
         entry_list, tasks, long_buckets, totals = _sort(cut, part_scalars, begin, first_bad)
         arguments = (part, entry_list, tasks, totals, np.uint32(begin > 0), buckets, partial)
-        launch(_ACCUMULATE[group], "accumulate", blocks(len(tasks), _BLOCK), _BLOCK, arguments)
+        block, _ = _block_shape(group)
+        launch(_ACCUMULATE[group], "accumulate", blocks(len(tasks), block), block, arguments)
         launch(unit, "merge_long", min(len(long_buckets), 1024), 128, (long_buckets, totals, partial, buckets))
     of_window, of_last = -(-cut.half // cut.chunk), -(-cut.last // cut.chunk)
     chunks = of_window * (cut.windows - 1) + of_last
@@ -266,9 +278,10 @@ def masked_sum_term(group: str, points: Any, bitmap: Any) -> Any:
     n, sms = len(points), multiprocessors()
     indices, total = module.empty(n, np.uint32), module.zeros(1, np.uint32)
     launch(_SORT, "mask_indices", blocks(-(-n // 64), 256, 16 * sms), 256, (bitmap, np.uint64(n), indices, total))
-    grid = blocks(n, 8 * _BLOCK, _PER_SM[group] * sms)
-    sums = module.empty((grid * _BLOCK, 2 * limbs), np.uint64)
-    launch(_ACCUMULATE[group], "sum_listed", grid, _BLOCK, (points, indices, total, sums))
+    block, per_sm = _block_shape(group)
+    grid = blocks(n, 8 * block, per_sm * sms)
+    sums = module.empty((grid * block, 2 * limbs), np.uint64)
+    launch(_ACCUMULATE[group], "sum_listed", grid, block, (points, indices, total, sums))
     while len(sums) > 1:
         out = module.empty((blocks(len(sums), 1024), 2 * limbs), np.uint64)
         launch(_REDUCE[group], "block_sums", len(out), 256, (sums, np.uint32(len(sums)), out))
