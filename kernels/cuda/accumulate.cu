@@ -1,6 +1,6 @@
 // Mixed additions, the bulk of the work: bucket sums of an MSM, and masked sums.
 //
-// Four warps a scheduler hide a multiply's latency in G1; the loads of a point are short beside an addition.
+// Four warps a scheduler hide a multiply's latency, and the loads of points, which are short beside an addition.
 #include "points.cuh"
 
 #ifndef THREADS

@@ -16,7 +16,6 @@
   BINARY(prefix##_add, F, a + b) \
   BINARY(prefix##_sub, F, a - b) \
   BINARY(prefix##_mul, F, a * b) \
-  BINARY(prefix##_square, F, a.squared() + b - b) \
   extern "C" __global__ void prefix##_to_montgomery(const F* x, F* out, u64 n) { \
     const u64 i = INDEX; \
     if (i < n) out[i] = x[i].times(F::r_squared()).reduced(); \

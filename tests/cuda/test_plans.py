@@ -1,9 +1,12 @@
 """How sums and transforms are cut up: arithmetic on the host alone."""
 
+import numpy as np
 import pytest
 
+from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS
 from cuzklab.backends.cuda import bench, msm, transform
+from cuzklab.backends.host.field import fp_constant
 
 
 @pytest.mark.parametrize("log_n", range(transform.MOST_LOG2 + 1))
@@ -37,6 +40,21 @@ def test_limits_of_the_kernels_hold(points):
     assert cut.buckets < 1 << 31
     assert min(points, msm._BATCH_POINTS) * cut.windows < 1 << 32
     assert cut.chunk & (cut.chunk - 1) == 0
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_the_host_joins_the_windows(group):
+    """XYZZ sums with Z = 1, infinity among them, shifts in any order and twice the same."""
+    base, multiply = getattr(host, f"{group.upper()}_GENERATOR"), getattr(host, f"mul_{group}")
+    factors, shifts = [3, 0, 5, 7, 11], [200, 7, 0, 7, 63]
+    one = fp_constant(1).reshape(-1)
+    unit = one if group == "g1" else np.concatenate([one, np.zeros(6, np.uint64)])
+    terms = np.zeros((len(factors), 2 * len(base)), np.uint64)
+    for term, factor in zip(terms, factors):
+        if factor:
+            term[:] = np.concatenate([multiply(base, factor), unit, unit])
+    got = msm._host_sum(group, terms, np.array(shifts, np.uint32))
+    assert (got == multiply(base, sum(factor << shift for factor, shift in zip(factors, shifts)))).all()
 
 
 def test_floors_follow_from_counts():

@@ -232,7 +232,7 @@ def main() -> None:
         sizes = [int(x) for x in options.sizes.split(",")]
     module = cupy()
     device = module.cuda.runtime.getDeviceProperties(module.cuda.Device().id)["name"].decode()
-    rates, inputs, rows = ceilings(), _Inputs(), []
+    rates, rows = ceilings(), []
     if not options.json:
         print(device, " ".join(f"{name} {rate / 1e9:.1f} G/s" for name, rate in rates.items()))
         print(
@@ -240,6 +240,7 @@ def main() -> None:
             f"{'ratio':>6} {'sppark':>8} {'VRAM GB':>8}"
         )
     for kernel in options.only.split(","):
+        inputs = _Inputs()  # anew, so that a row's peak holds its own inputs only
         for log_n in sizes:
             row = measure(kernel, log_n, rates["wide_multiply_adds"], inputs)
             rows.append(row)

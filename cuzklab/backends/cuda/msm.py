@@ -27,7 +27,7 @@ _ACCUMULATE = {
         (
             ("GROUP", 2),
             ("THREADS", 64),
-            ("BLOCKS_PER_SM", 6),
+            ("BLOCKS_PER_SM", 8),
             ("CALLED_PRODUCTS", 1),
             ("SHARED_SUMS", 1),
             ("MUL_AS_HALVES", 1),  # fewer spills
