@@ -4,6 +4,7 @@
 moves of them. `search` surveys the states that `reduction` leaves; `deadlock` says who waits for ever; `shortest` finds
 the shortest schedules. `explore` strings these together for any programs, `policy` for the workers of a policy.
 `findings` holds what comes out, `words` and `render` say it, `replay` and `counterexample` turn it into a stored run.
+`closure` and the `promela` modules write the programs for SPIN, an independent judge of the checker in the tests.
 """
 
 from cuzklab.check.counterexample import check_run, counterexample_run, outcome_of

@@ -296,3 +296,10 @@ def test_a_cycle_beside_an_owner_that_is_not_stuck():
     programs = {"a": borrow_twice("wait"), "b": plain(Alloc(GPU, "kept", 3), *[Compute("stage", PARTITION)] * 3)}
     capacity = [finding for finding in run(**programs).findings if finding.kind == "capacity_deadlock"]
     assert [(finding.actors, len(finding.schedule)) for finding in capacity] == [(("a",), 2)]
+
+
+def test_waiting_for_what_an_ended_actor_kept_is_a_deadlock_among_the_outcomes():
+    # Whichever comes first keeps the lock: both end only if neither waits for the other's.
+    found = run(a=plain(Acquire(RED)), b=plain(Acquire(RED)))
+    assert kinds(found) == ["leak"] and all(finding.wait_for for finding in found.findings)
+    assert found.outcomes == {"deadlock"}

@@ -1,0 +1,127 @@
+"""Names of the global variables that stand for what actors share, in a translation to Promela."""
+
+import re
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from cuzklab.check.closure import ClosedSystem
+from cuzklab.errors import BadInput
+from cuzklab.policies.effects import Acquire, Pin, RecordEvent, Release, Reserve, Unpin, Unreserve, WaitEvent
+from cuzklab.policies.model import Buffer, Event, Gpu, Queue, Semaphore, Stream
+
+_MAX_UNITS = 2**30  # sums of two amounts must fit in 31 bits
+
+
+class Variables:
+    """Global variables, all 0 at first; systems of one model share those of one name."""
+
+    def __init__(self) -> None:
+        self._names: dict[Hashable, str] = {}
+        self._types: dict[str, str] = {}
+
+    def name(self, kind: str, *key: Hashable, type: str = "byte", size: str = "") -> str:
+        """The variable that stands for a thing: its kind, and what it is."""
+        if (kind, key) not in self._names:
+            words = "_".join([kind, *(re.sub(r"\W+", "_", str(getattr(part, "name", part))) for part in key)])
+            name, number = words, 1
+            while name in self._types:
+                number += 1
+                name = f"{words}_{number}"
+            self._names[kind, key] = name
+            self._types[name] = f"{type} {name}{size};"
+        return self._names[kind, key]
+
+    def declarations(self) -> Iterable[str]:
+        return self._types.values()
+
+
+@dataclass
+class Names:
+    """The variables of one system.
+
+    Attributes
+    ----------
+    identities : dict of str to int
+        What stands for an actor as the holder of a lock.
+    initial : dict of str to int
+        Variables with their values at the start; filled as they are named, and 0 for the others.
+    observed : set of Stream
+        Streams whose pieces of work are counted, because of their events.
+    awaited : dict of Stream to set of Event
+        What later work of a stream may have to wait for.
+    left : dict
+        Things that can be left at the end, each with a variable that is 0 without it; filled as they are named.
+    """
+
+    system: ClosedSystem
+    variables: Variables
+    queue_bound: int
+    left: dict[tuple[str, str], None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.identities = {actor: number for number, actor in enumerate(self.system.actors(), 1)}
+        self.initial: dict[str, int] = {}
+        self._items: dict[Queue, list] = {}
+        effects = [point.effect for point in self.system.points]
+        waits = [effect for effect in effects if isinstance(effect, WaitEvent)]
+        self.observed = {effect.stream for effect in effects if isinstance(effect, RecordEvent)}
+        self.observed |= {effect.event.stream for effect in waits}
+        self.awaited: dict[Stream | None, set[Event]] = {}
+        for effect in waits:
+            self.awaited.setdefault(effect.stream, set()).add(effect.event)
+
+    def units(self, size_bytes: int) -> int:
+        units = size_bytes // self.system.unit_bytes
+        if units >= _MAX_UNITS:
+            raise BadInput(f"{size_bytes} B are too many of {self.system.unit_bytes} B, the unit of all sizes")
+        return units
+
+    def task(self, actor: str) -> str:
+        return self.variables.name("task", actor)
+
+    def starts(self, actor: str) -> str:
+        return self.variables.name("starts", actor, type="short")
+
+    def of(self, kind: str, gpu: Gpu) -> str:
+        return self.variables.name(f"{kind}_gpu{gpu.index}", type="byte" if kind == "busy" else "int")
+
+    def live(self, buffer: Buffer) -> str:
+        name = self.variables.name("live", buffer.owner, buffer.serial, buffer)
+        self.left[f"device memory {buffer.name}", name] = None
+        return name
+
+    def stream(self, kind: str, stream: Stream) -> str:
+        return self.variables.name(kind, stream.gpu.index, stream)
+
+    def lock(self, effect: Acquire | Release) -> str:
+        name = self.variables.name("lock", effect.lock)
+        self.left[f"lock {effect.lock.name}", name] = None
+        return name
+
+    def promised(self, actor: str, effect: Reserve | Unreserve) -> str:
+        name = self.variables.name("promised", effect.gpu.index, self.identities[actor], self.units(effect.size_bytes))
+        self.left[f"reservation gpu{effect.gpu.index}", name] = None
+        return name
+
+    def pinned(self, effect: Pin | Unpin) -> str:
+        name = self.variables.name("pinned", effect.buffer)
+        bare = re.sub(r"\bp\d+\.\d+\.", "", effect.buffer.name)
+        self.left[f"pinned memory {bare}", name] = None
+        return name
+
+    def permits(self, semaphore: Semaphore) -> str:
+        name = self.variables.name("permits", semaphore, type="short")
+        self.initial[name] = semaphore.initial
+        return name
+
+    def queue(self, queue: Queue) -> str:
+        capacity = self.queue_bound + 1 if queue.capacity is None else queue.capacity
+        if not 0 < capacity < 255:
+            raise BadInput(f"queue {queue.name}: a capacity of {capacity} has no translation")
+        return self.variables.name("queue", queue.name, capacity, type="chan", size=f" = [{capacity}] of {{ byte }}")
+
+    def item(self, queue: Queue, item: object) -> int:
+        known = self._items.setdefault(queue, [])
+        if item not in known:
+            known.append(item)
+        return known.index(item)
