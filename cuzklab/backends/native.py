@@ -290,6 +290,7 @@ _GROUP = {
     "msm_windows": (_U32, _U32),
     "msm_window": (None, _POINTER, _POINTER, _U32, _U32, _U32, _POINTER, _POINTER),
     "msm_combine": (None, _POINTER, _U32, _U32, _POINTER),
+    "sum_of_shifted": (None, _POINTER, _POINTER, _U32, _POINTER),
     "sum_scratch_bytes": (_U64,),
     "masked_sum": (None, _POINTER, _POINTER, _U64, _U64, _POINTER, _POINTER),
     "sum": (None, _POINTER, _U64, _POINTER),

@@ -49,6 +49,12 @@ FN_RARE Xyzz<F> doubled(const Xyzz<F>& p) {
   return r;
 }
 
+// A target that can delay reductions overloads this for its own field.
+template <class F>
+FN F difference_of_products(const F& a, const F& b, const F& c, const F& d) {
+  return a * b - c * d;
+}
+
 // The common tail of both additions: numerator r, denominator p of the slope; u, s the coordinates of one summand.
 template <class F>
 FN void xyzz_finish(Xyzz<F>& sum, const F& p, const F& r, const F& u, const F& s, const F& zz, const F& zzz) {
@@ -56,7 +62,7 @@ FN void xyzz_finish(Xyzz<F>& sum, const F& p, const F& r, const F& u, const F& s
   const F ppp = p * pp;
   const F q = u * pp;
   sum.x = r.squared() - ppp - q.doubled();
-  sum.y = r * (q - sum.x) - s * ppp;
+  sum.y = difference_of_products(r, F(q - sum.x), s, ppp);
   sum.zz = zz * pp;
   sum.zzz = zzz * ppp;
 }

@@ -69,6 +69,17 @@ void ENTRY(msm_combine)(const Point* sums, u32 parts, u32 bits, Point* out) {
   *out = to_affine(r);
 }
 
+// out = Σ 2^shift_i · term_i; shifts ascend.
+void ENTRY(sum_of_shifted)(const Sum* terms, const u32* shift, u32 count, Point* out) {
+  Sum r = Sum::infinity();
+  for (u32 i = count; i-- > 0;) {
+    add(r, terms[i]);
+    if (r.is_infinity()) continue;
+    for (u32 doublings = shift[i] - (i > 0 ? shift[i - 1] : 0); doublings > 0; doublings--) r = doubled(r);
+  }
+  *out = to_affine(r);
+}
+
 void ENTRY(sum)(const Point* points, u64 n, Point* out) {
   Sum r = Sum::infinity();
   for (u64 i = 0; i < n; i++) add(r, points[i]);

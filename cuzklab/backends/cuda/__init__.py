@@ -1,0 +1,43 @@
+"""The CUDA backend: the functions of `host` on a GPU.
+
+`compile` builds the kernels of `kernels/cuda/` (no GPU needed), `launch` finds the GPU and starts them, `field`,
+`transform` and `msm` are the surface, `bench` measures it. Arrays are numpy's, copied as needed, or CuPy's, used where
+they lie. Importing this package needs neither CuPy nor a GPU; the first call raises BadInput where one is missing.
+"""
+
+from cuzklab.backends.cuda.field import (
+    fp_add,
+    fp_from_montgomery,
+    fp_mul,
+    fp_sub,
+    fp_to_montgomery,
+    fr_add,
+    fr_from_montgomery,
+    fr_mul,
+    fr_sub,
+    fr_to_montgomery,
+)
+from cuzklab.backends.cuda.launch import available
+from cuzklab.backends.cuda.msm import masked_sum_g1, masked_sum_g2, msm_g1, msm_g2
+from cuzklab.backends.cuda.transform import h_polynomial, ntt, release_tables
+
+__all__ = [
+    "available",
+    "fp_add",
+    "fp_from_montgomery",
+    "fp_mul",
+    "fp_sub",
+    "fp_to_montgomery",
+    "fr_add",
+    "fr_from_montgomery",
+    "fr_mul",
+    "fr_sub",
+    "fr_to_montgomery",
+    "h_polynomial",
+    "masked_sum_g1",
+    "masked_sum_g2",
+    "msm_g1",
+    "msm_g2",
+    "ntt",
+    "release_tables",
+]

@@ -1,0 +1,175 @@
+"""The GPU: whether there is one, its compiled units, and launches inside NVTX ranges of the domain `cuzk`."""
+
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import nvtx
+
+from cuzklab.backends.cuda.compile import OLDEST_ARCHITECTURE, Unit, compile_unit
+from cuzklab.errors import BadInput
+
+DOMAIN = "cuzk"
+_PLAIN_SHARED_BYTES = 48 * 1024
+
+
+@functools.cache
+def cupy():
+    """CuPy, once it is known that it can reach a GPU.
+
+    Raises
+    ------
+    BadInput
+        CuPy is missing, there is no driver or no GPU, or the GPU is too old: what is wrong, and what to do.
+    """
+    try:
+        import cupy as module
+    except ImportError:
+        raise BadInput(
+            "CUDA: CuPy is not installed: pip install 'cuzklab[cu13]' or 'cuzklab[cu12]', or use --backend host"
+        ) from None
+    runtime = module.cuda.runtime
+    try:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        raise BadInput(f"CUDA: no usable GPU or driver ({str(error).split(': ', 1)[-1]}); use --backend host") from None
+    if count == 0:
+        raise BadInput("CUDA: the driver sees no GPU; use --backend host")
+    found = int(module.cuda.Device().compute_capability)
+    if found < OLDEST_ARCHITECTURE:
+        raise BadInput(
+            f"CUDA: this GPU is sm_{found}, kernels need sm_{OLDEST_ARCHITECTURE} or newer; use --backend host"
+        )
+    return module
+
+
+def available() -> str | None:
+    """None where the backend can be used, else the reason why not, in one line."""
+    try:
+        cupy()
+    except BadInput as error:
+        return str(error)
+    return None
+
+
+def architecture() -> int:
+    """Compute capability of the current device × 10."""
+    return int(cupy().cuda.Device().compute_capability)
+
+
+def multiprocessors() -> int:
+    """Streaming multiprocessors of the current device."""
+    return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
+
+
+@functools.lru_cache(maxsize=256)
+def _loaded(path: str, device: int):
+    return cupy().RawModule(path=path)
+
+
+@functools.lru_cache(maxsize=256)
+def _cubin(unit: Unit, device_architecture: int, kernels: Path | None) -> str:
+    return str(compile_unit(unit, device_architecture, kernels).path)
+
+
+_kernels: Path | None = None
+
+
+def use_kernels(folder: Path | None) -> None:
+    """Compile from another tree of sources from now on, or (None) from the package's own; rebuilds what changed."""
+    global _kernels
+    _kernels = folder
+    _cubin.cache_clear()
+    function.cache_clear()
+
+
+@functools.lru_cache(maxsize=1024)
+def function(unit: Unit, name: str, device: int):
+    """A kernel of a unit, compiled for the given device if need be."""
+    return _loaded(_cubin(unit, architecture(), _kernels), device).get_function(name)
+
+
+_events: list[tuple[str, Any, Any]] | None = None
+
+
+@contextlib.contextmanager
+def timed_launches() -> Iterator[dict[str, float]]:
+    """Milliseconds of each kernel launched inside, by name, summed; known after the block."""
+    global _events
+    times: dict[str, float] = {}
+    _events = []
+    try:
+        yield times
+        cupy().cuda.Device().synchronize()
+        for kernel, start, end in _events:
+            times[kernel] = times.get(kernel, 0.0) + cupy().cuda.get_elapsed_time(start, end)
+    finally:
+        _events = None
+
+
+def launch(
+    unit: Unit,
+    kernel: str,
+    grid: int | tuple[int, int],
+    block: int,
+    arguments: Sequence[Any],
+    shared_bytes: int = 0,
+) -> None:
+    """Put a kernel into CuPy's current stream.
+
+    Parameters
+    ----------
+    arguments : sequence
+        Arrays of the device, `numpy` scalars of the exact width, or None for a null pointer.
+    """
+    module = cupy()
+    chosen = function(unit, kernel, module.cuda.Device().id)
+    if shared_bytes > _PLAIN_SHARED_BYTES and chosen.max_dynamic_shared_size_bytes < shared_bytes:
+        chosen.max_dynamic_shared_size_bytes = shared_bytes
+    passed = tuple(np.uint64(0) if argument is None else argument for argument in arguments)
+    with nvtx.annotate(kernel, domain=DOMAIN):
+        if _events is not None:
+            start, end = module.cuda.Event(), module.cuda.Event()
+            start.record()
+        chosen(grid if isinstance(grid, tuple) else (grid,), (block,), passed, shared_mem=shared_bytes)
+        if _events is not None:
+            end.record()
+            _events.append((kernel, start, end))
+
+
+def blocks(threads: int, block: int, most: int | None = None) -> int:
+    """Blocks for so many threads, at least one; at most `most` for kernels that stride."""
+    wanted = max(1, -(-threads // block))
+    return min(wanted, most) if most else wanted
+
+
+def checked_array(name: str, array: Any, dtype: type, *shape: int | None) -> Any:
+    """`array` of numpy or CuPy, if it has this type and shape and is C-contiguous; None stands for any length.
+
+    Raises
+    ------
+    ValueError
+        Another type, shape or layout.
+    """
+    if not isinstance(array, np.ndarray | cupy().ndarray) or array.dtype != dtype:
+        kind = getattr(array, "dtype", type(array).__name__)
+        raise ValueError(f"{name}: expected an array of {np.dtype(dtype)}, got {kind}")
+    if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape)):
+        wanted = ", ".join("n" if want is None else str(want) for want in shape)
+        raise ValueError(f"{name}: expected shape ({wanted}), got {array.shape}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name}: not C-contiguous; use ascontiguousarray")
+    return array
+
+
+def device_array(name: str, array: Any, dtype: type, *shape: int | None) -> Any:
+    """`array` on the device, copied there if it is a numpy array; raises as `checked_array`."""
+    return cupy().asarray(checked_array(name, array, dtype, *shape))
+
+
+def like(source: Any, result: Any) -> Any:
+    """`result` where `source` lives: a numpy array for a numpy array, else the device's."""
+    return cupy().asnumpy(result) if isinstance(source, np.ndarray) else result

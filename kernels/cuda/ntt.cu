@@ -1,0 +1,241 @@
+// One pass of a transform over Fr: 2^LOG_R-point transforms in shared memory, radix 8 in registers.
+//
+// A transform of n = N1·N2·N3 points reads index (n1·N2 + n2)·N3 + n3 and writes index k1 + N1·(k2 + N2·k3):
+//   ntt_columns over n1;
+//   ntt_columns over n2, for each k1, of what was read times ω_n^(k1·(n2·N3 + n3));
+//   ntt_rows over n3, of what was read times ω_(N2·N3)^(k2·n3): stores with stride N1·N2, so results are in order.
+// A tile is 2^LOG_R rows times 2^LOG_C columns: the columns make loads and stores of whole cache lines.
+// Factors come from tables laid out like the data: a product an element, which a radix-8 step would need anyway.
+// Powers of a coset and 1/n are folded into them; one of three parts of a coset's exponent costs a product of its own.
+//
+// Every radix-8 step is "times a factor, transform", in one loop for all steps, and the factors' products are a loop of
+// their own over elements in shared memory: straight-line code outgrows the instruction cache, and a called multiply
+// spends a fifth of the multiplier on moving arguments.
+// Elements are below 2r between passes, canonical after ntt_rows.
+#include "../field/field_ptx.cuh"
+
+#ifndef LOG_R
+#define LOG_R 8
+#endif
+#ifndef LOG_C
+#define LOG_C 2
+#endif
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM (THREADS < 128 ? 4 : 512 / THREADS)
+#endif
+
+// Products side by side, each a chain of dependent steps.
+#ifndef FACTORS_AT_ONCE
+#define FACTORS_AT_ONCE 2
+#endif
+
+namespace {
+
+constexpr u32 log_each = LOG_R < 3 ? LOG_R : 3;  // elements of one thread
+constexpr u32 each = 1u << log_each;
+constexpr u32 size = 1u << LOG_R, columns_of_tile = 1u << LOG_C;
+constexpr u32 lanes = size >> log_each;  // threads of one column
+#define THREADS (((1u << LOG_R) >> (LOG_R < 3 ? LOG_R : 3)) << LOG_C)
+
+// 16-byte accesses of eight neighbouring threads fall into different banks.
+constexpr u32 pitch = size + (LOG_C >= 3 ? 1 : 8 >> LOG_C);
+
+extern __shared__ uint4 tile[];
+
+__device__ __forceinline__ Fr load(const Fr* from) {
+  Fr x;
+  const uint4 low = ((const uint4*)from)[0], high = ((const uint4*)from)[1];
+  x.l[0] = low.x, x.l[1] = low.y, x.l[2] = low.z, x.l[3] = low.w;
+  x.l[4] = high.x, x.l[5] = high.y, x.l[6] = high.z, x.l[7] = high.w;
+  return x;
+}
+__device__ __forceinline__ Fr load_table(const Fr* from) {
+  Fr x;
+  const uint4 low = __ldg((const uint4*)from), high = __ldg((const uint4*)from + 1);
+  x.l[0] = low.x, x.l[1] = low.y, x.l[2] = low.z, x.l[3] = low.w;
+  x.l[4] = high.x, x.l[5] = high.y, x.l[6] = high.z, x.l[7] = high.w;
+  return x;
+}
+__device__ __forceinline__ void store(Fr* to, const Fr& x) {
+  ((uint4*)to)[0] = make_uint4(x.l[0], x.l[1], x.l[2], x.l[3]);
+  ((uint4*)to)[1] = make_uint4(x.l[4], x.l[5], x.l[6], x.l[7]);
+}
+__device__ __forceinline__ void put(u32 row, u32 column, const Fr& x) {
+  const u32 at = column * pitch + row;
+  tile[at] = make_uint4(x.l[0], x.l[1], x.l[2], x.l[3]);
+  tile[at + (pitch << LOG_C)] = make_uint4(x.l[4], x.l[5], x.l[6], x.l[7]);
+}
+__device__ __forceinline__ Fr get(u32 row, u32 column) {
+  const u32 at = column * pitch + row;
+  const uint4 low = tile[at], high = tile[at + (pitch << LOG_C)];
+  Fr x;
+  x.l[0] = low.x, x.l[1] = low.y, x.l[2] = low.z, x.l[3] = low.w;
+  x.l[4] = high.x, x.l[5] = high.y, x.l[6] = high.z, x.l[7] = high.w;
+  return x;
+}
+
+__device__ __forceinline__ void cross(Fr& a, Fr& b) {
+  const Fr sum = a + b;
+  b = a - b;
+  a = sum;
+}
+
+// In-place transforms of x[0], x[s], x[2s] …; frequency d lands at the bit-reversed place of d.
+// roots: ω_8, ω_8², ω_8³.
+__device__ __forceinline__ void transform2(Fr* x) { cross(x[0], x[1]); }
+__device__ __forceinline__ void transform4(Fr* x, const Fr* roots) {
+  cross(x[0], x[2]);
+  cross(x[1], x[3]);
+  x[3] = x[3].times(load_table(roots + 1));
+  cross(x[0], x[1]);
+  cross(x[2], x[3]);
+}
+__device__ __forceinline__ void transform8(Fr* x, const Fr* roots) {
+#pragma unroll
+  for (int j = 0; j < 4; j++) cross(x[j], x[j + 4]);
+#pragma unroll
+  for (int j = 1; j < 4; j++) x[j + 4] = x[j + 4].times(load_table(roots + j - 1));
+  transform4(x, roots);
+  transform4(x + 4, roots);
+}
+template <u32 log_radix>
+__device__ __forceinline__ void transform(Fr* x, const Fr* roots) {
+  if constexpr (log_radix == 3) transform8(x, roots);
+  else if constexpr (log_radix == 2) transform4(x, roots);
+  else if constexpr (log_radix == 1) transform2(x);
+}
+template <u32 bits>
+__device__ __forceinline__ constexpr u32 reversed(u32 d) {
+  return bits == 3 ? (d & 1) << 2 | (d & 2) | d >> 2 : bits == 2 ? (d & 1) << 1 | d >> 1 : d;
+}
+
+constexpr u32 full_steps = LOG_R / 3, tail = LOG_R % 3, steps = full_steps + (tail != 0);
+// Frequency bits known before the last step.
+constexpr u32 done = LOG_R <= 3 ? 0 : LOG_R <= 6 ? 3 : 6;
+constexpr u32 last_log_radix = LOG_R - done, last_radix = 1u << last_log_radix;
+
+// The row of this thread's element e before and after a step. A step takes blocks of 2^(LOG_R − 3·step) rows apart:
+// rows r + j·(block / 8) become frequency digits j at the same places; digit j's rows are a block of the next step.
+__device__ __forceinline__ u32 row_of(u32 step, u32 lane, u32 e) {
+  if (tail != 0 && step == full_steps) {
+    const u32 group = e >> tail;
+    return ((lane + group * lanes) << tail) + (e & ((1u << tail) - 1));
+  }
+  if constexpr (LOG_R >= 3) {
+    const u32 log_block = LOG_R - 3 * step, log_stride = log_block - 3;
+    return (lane >> log_stride << log_block) + (lane & ((1u << log_stride) - 1)) + (e << log_stride);
+  }
+  return e;
+}
+
+// The last step's group g stands for the digits of the steps before it, the first digit highest.
+__device__ __forceinline__ u32 frequency(u32 lane, u32 e) {
+  const u32 g = lane + (e >> last_log_radix) * lanes;
+  const u32 low = LOG_R <= 3 ? 0 : LOG_R <= 6 ? g : (g >> 3) + ((g & 7) << 3);
+  return low + ((e & (last_radix - 1)) << done);
+}
+
+template <u32 log_radix>
+__device__ __forceinline__ void in_order(Fr* x) {
+  Fr y[each];
+#pragma unroll
+  for (u32 e = 0; e < each; e++) y[e] = x[(e >> log_radix << log_radix) + reversed<log_radix>(e & ((1u << log_radix) - 1))];
+#pragma unroll
+  for (u32 e = 0; e < each; e++) x[e] = y[e];
+}
+
+// All steps. The tile holds the input, each element put by the thread of (lane0, column0) that owns its row in step 0.
+// entry: factors of the first step, at entry_at(e); exit: factors by frequency. Either may be null.
+// emit(frequency, value) takes the results of (lane, column).
+template <class EntryAt, class Emit>
+__device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column, const Fr* roots, const Fr* twiddle,
+                                    const Fr* entry, EntryAt entry_at, const Fr* exit, Emit emit) {
+  constexpr u32 last = steps == 0 ? 0 : steps - 1;
+  u32 own_lane = lane0, own_column = column0;
+#pragma unroll 1
+  for (u32 step = 0;; step++) {
+    // Twiddles of the step before: ω_block^(row·digit) at place digit·(block / 8) + row of its table.
+    const Fr* table = step == 0 ? entry : step == steps ? exit : step == 1 ? twiddle : twiddle + size;
+    const u32 mask = step == 0 || step == steps ? 0 : (size >> (3 * (step - 1))) - 1;
+    const u32 place = step < steps ? step : last;
+    // Digit 0 has no twiddles. It is one for all of a thread's elements unless their rows lie far apart.
+    const bool alike = tail == 0 || step != full_steps || ((lanes << tail) & mask) == 0;
+    const bool trivial = alike && mask != 0 && (row_of(place, own_lane, 0) & mask) < ((mask + 1) >> 3);
+    if (table != nullptr && !trivial) {
+      const auto at = [&](u32 e) {
+        return step == 0 ? entry_at(e) : step == steps ? frequency(own_lane, e) : row_of(place, own_lane, e) & mask;
+      };
+      Fr next = load_table(table + at(0));
+#pragma unroll FACTORS_AT_ONCE
+      for (u32 e = 0; e < each; e++) {
+        const Fr factor = next;
+        if (e + 1 < each) next = load_table(table + at(e + 1));
+        const u32 row = row_of(place, own_lane, e);
+        put(row, own_column, get(row, own_column).times(factor));
+      }
+    }
+    if (step == steps) break;
+    Fr x[each];
+#pragma unroll
+    for (u32 e = 0; e < each; e++) x[e] = get(row_of(step, own_lane, e), own_column);
+    if (tail != 0 && step == full_steps) {
+#pragma unroll
+      for (u32 group = 0; group < each >> tail; group++) transform<tail>(x + (group << tail), roots);
+      in_order<tail>(x);
+    } else if constexpr (LOG_R >= 3) {
+      transform<3>(x, roots);
+      in_order<3>(x);
+    }
+#pragma unroll
+    for (u32 e = 0; e < each; e++) put(row_of(step, own_lane, e), own_column, x[e]);
+    // After the last step a thread takes back what it put.
+    if (step == 0 || step + 1 < steps) __syncthreads();
+    own_lane = lane, own_column = column;
+  }
+#pragma unroll
+  for (u32 e = 0; e < each; e++) emit(frequency(lane, e), get(row_of(last, lane, e), column));
+}
+
+}  // namespace
+
+// Data as [outer][2^LOG_R][inner]. Grid: outer · inner / columns_of_tile. Factor of the element at data index i:
+// entry[(i >> entry_shift) & entry_mask]. from == to is allowed: a tile writes where it read.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    ntt_columns(const Fr* from, Fr* to, u32 log_inner, const Fr* roots, const Fr* twiddle, const Fr* entry,
+                u32 entry_shift, u32 entry_mask) {
+  const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
+  const u32 tiles = (1u << log_inner) >> LOG_C;
+  const u32 outer = blockIdx.x / tiles, inner = (blockIdx.x % tiles << LOG_C) + column;
+  const u32 base = (outer << (LOG_R + log_inner)) + inner;
+  Fr x[each];
+#pragma unroll
+  for (u32 e = 0; e < each; e++) x[e] = load(from + base + (row_of(0, lane, e) << log_inner));
+#pragma unroll
+  for (u32 e = 0; e < each; e++) put(row_of(0, lane, e), column, x[e]);
+  run(
+      lane, column, lane, column, roots, twiddle, entry,
+      [&](u32 e) { return ((base + (row_of(0, lane, e) << log_inner)) >> entry_shift) & entry_mask; }, nullptr,
+      [&](u32 k, const Fr& value) { store(to + base + (k << log_inner), value); });
+}
+
+// Data as [2^log_high][2^log_low][2^LOG_R] to [2^LOG_R][2^log_low][2^log_high]. Grid: 2^(log_high + log_low − LOG_C).
+// exit[k] is a factor of frequency k.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    ntt_rows(const Fr* from, Fr* to, u32 log_high, u32 log_low, const Fr* roots, const Fr* twiddle, const Fr* entry,
+             u32 entry_shift, u32 entry_mask, const Fr* exit) {
+  const u32 lane0 = threadIdx.x & (lanes - 1), column0 = threadIdx.x / lanes;
+  const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
+  const u32 tiles = (1u << log_high) >> LOG_C;
+  const u32 low = blockIdx.x / tiles, high = blockIdx.x % tiles << LOG_C;
+  const u32 base = (((high + column0) << log_low) + low) << LOG_R;
+  Fr x[each];
+#pragma unroll
+  for (u32 e = 0; e < each; e++) x[e] = load(from + base + row_of(0, lane0, e));
+#pragma unroll
+  for (u32 e = 0; e < each; e++) put(row_of(0, lane0, e), column0, x[e]);
+  const u32 target = (low << log_high) + high + column;
+  run(
+      lane0, column0, lane, column, roots, twiddle, entry,
+      [&](u32 e) { return ((base + row_of(0, lane0, e)) >> entry_shift) & entry_mask; }, exit,
+      [&](u32 k, const Fr& value) { store(to + target + (k << (log_high + log_low)), value.reduced()); });
+}

@@ -1,0 +1,64 @@
+"""How sums and transforms are cut up: arithmetic on the host alone."""
+
+import numpy as np
+import pytest
+
+from cuzklab.backends import host
+from cuzklab.backends.bls12_381 import FR_MODULUS
+from cuzklab.backends.cuda import bench, msm, transform
+from cuzklab.backends.host.field import fp_constant
+
+
+@pytest.mark.parametrize("log_n", range(transform.MOST_LOG2 + 1))
+def test_passes_multiply_to_the_size_and_fit_a_tile(log_n):
+    sizes = transform.pass_sizes(log_n)
+    assert sum(sizes) == log_n
+    assert max(sizes) <= 9 and len(sizes) == max(1, -(-log_n // 9))
+    rest = log_n
+    for log_rows, columns in transform._shapes(log_n)[:-1]:
+        rest -= log_rows
+        assert columns <= rest
+    log_rows, columns = transform._shapes(log_n)[-1]
+    assert columns <= (sizes[0] if len(sizes) > 1 else 0)
+    assert all(32 << (rows + cols) <= 64 << 10 for rows, cols in transform._shapes(log_n))
+
+
+@pytest.mark.parametrize("bits", range(2, 23))
+def test_windows_cover_every_scalar(bits):
+    cut = msm.shape(1000, bits)
+    assert (cut.windows - 1) * bits < 255 <= cut.windows * bits
+    # The highest digit: what is left above the last position, plus the carry of the recoding's offset.
+    offset = sum(1 << (bits * w + bits - 1) for w in range(cut.windows - 1))
+    assert (FR_MODULUS - 1 + offset) >> (bits * (cut.windows - 1)) <= cut.last
+    assert cut.half == 1 << (bits - 1)
+
+
+@pytest.mark.parametrize("points", [1, 2, 1000, 1 << 16, 1 << 20, (1 << 24) + 1, 1 << 26, 1 << 28])
+def test_limits_of_the_kernels_hold(points):
+    cut = msm.shape(points, None, min(points, msm._BATCH_POINTS))
+    assert 1 <= cut.segment <= 1023
+    assert cut.buckets < 1 << 31
+    assert min(points, msm._BATCH_POINTS) * cut.windows < 1 << 32
+    assert cut.chunk & (cut.chunk - 1) == 0
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_the_host_joins_the_windows(group):
+    """XYZZ sums with Z = 1, infinity among them, shifts in any order and twice the same."""
+    base, multiply = getattr(host, f"{group.upper()}_GENERATOR"), getattr(host, f"mul_{group}")
+    factors, shifts = [3, 0, 5, 7, 11], [200, 7, 0, 7, 63]
+    one = fp_constant(1).reshape(-1)
+    unit = one if group == "g1" else np.concatenate([one, np.zeros(6, np.uint64)])
+    terms = np.zeros((len(factors), 2 * len(base)), np.uint64)
+    for term, factor in zip(terms, factors):
+        if factor:
+            term[:] = np.concatenate([multiply(base, factor), unit, unit])
+    got = msm._host_sum(group, terms, np.array(shifts, np.uint32))
+    assert (got == multiply(base, sum(factor << shift for factor, shift in zip(factors, shifts)))).all()
+
+
+def test_floors_follow_from_counts():
+    assert bench.floor_ms("ntt", 10, 112e3) == 1024 * 4
+    assert bench.floor_ms("masked_sum_g1", 10, 1e3) == 512 * (8 * 294 + 2 * 231)
+    best = min(-(-255 // c) * (1024 * 2814 + (1 << c) * 3990) for c in range(4, 26))
+    assert bench.floor_ms("msm_g1", 10, 1e3) == best
