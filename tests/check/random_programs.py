@@ -141,7 +141,19 @@ def _simple(draw: random.Random) -> Step:
 def _piece(draw: random.Random) -> list[Step]:
     """A few steps that often make sense together."""
     inner = [_simple(draw) for _ in range(draw.randrange(3))]
-    match draw.randrange(9):
+    match draw.randrange(10):
+        case 9:
+            pooled = (("pooled", True),)
+            size = draw.randrange(4, 7)
+            trim = [("trim",)] if draw.random() < 0.7 else []
+            large = ("alloc", 0, size + 1, draw.choice(((), pooled)), draw.random() < 0.5)
+            return [
+                ("alloc", 0, size, pooled, True),
+                ("free", -1, False, True),
+                *trim,
+                large,
+                ("free", -1, False, True),
+            ]
         case 8:
             return [("pin",), *inner, ("unpin",)]
         case 0:
