@@ -39,16 +39,34 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class FieldPath:
-    """A way to multiply: its name, the options that build it, and the bit of `cpu_features` that it needs."""
+    """A way to multiply: its name, the options that build it, and the bits of `cpu_features` that it needs.
+
+    `vector_sources` are built beside the others, with `vector_options` after `_OPTIONS` instead of `options`.
+    """
 
     name: str
     options: tuple[str, ...]
     needs: int
+    vector_sources: tuple[str, ...] = ()
+    vector_options: tuple[str, ...] = ()
+
+    def runs_on(self, features: int) -> bool:
+        """Whether a CPU with these `cpu_features` has all the instructions."""
+        return self.needs & features == self.needs
 
 
-# Best first. AVX-512 IFMA (bit 1) will stand above ADX.
+_ADX_OPTIONS = ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx")
+# Best first.
 FIELD_PATHS = (
-    FieldPath("adx", ("-DCUZKLAB_FIELD_ADX", "-mbmi2", "-madx", "-mgeneral-regs-only"), 1),
+    # Sums of many points and transforms go eight at a time, everything else as on ADX.
+    FieldPath(
+        "ifma",
+        (*_ADX_OPTIONS, "-mgeneral-regs-only", "-DCUZKLAB_FIELD_IFMA"),
+        1 | 2,
+        ("g1_ifma.cpp", "g2_ifma.cpp", "ntt_ifma.cpp"),
+        (*_ADX_OPTIONS, "-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512ifma", "-mprefer-vector-width=512"),
+    ),
+    FieldPath("adx", (*_ADX_OPTIONS, "-mgeneral-regs-only"), 1),
     # Its loops over limbs must be unrolled.
     FieldPath("portable", ("-O3", "-fno-tree-vectorize"), 0),
 )
@@ -146,9 +164,17 @@ def _sources_digest() -> bytes:
     return digest.digest()
 
 
-def _compile(compiler: Compiler, sources: tuple[str, ...], options: tuple[str, ...], name: str) -> Path:
-    """Path of the shared library built from `sources`, from the cache where it is there."""
-    options = (*_OPTIONS, *compiler.options, *options)
+def _compile(
+    compiler: Compiler,
+    sources: tuple[str, ...],
+    options: tuple[str, ...],
+    name: str,
+    vector_sources: tuple[str, ...] = (),
+    vector_options: tuple[str, ...] = (),
+) -> Path:
+    """Path of the shared library built from these sources with their options, from the cache where it is there."""
+    common = (*_OPTIONS, *compiler.options)
+    options, vector_options = (*common, *options), (*common, *vector_options)
     key = hashlib.sha256(_sources_digest())
     key.update(
         "\0".join(
@@ -158,6 +184,8 @@ def _compile(compiler: Compiler, sources: tuple[str, ...], options: tuple[str, .
                 *compiler.command,
                 *sources,
                 *options,
+                *vector_sources,
+                *vector_options,
                 sys.platform,
             )
         ).encode()
@@ -171,11 +199,13 @@ def _compile(compiler: Compiler, sources: tuple[str, ...], options: tuple[str, .
 
         def build(source: str) -> str:
             target = str(Path(scratch) / f"{source}.o")
-            _run([*compiler.command, *options, "-c", str(host / source), "-o", target])
+            own = vector_options if source in vector_sources else options
+            _run([*compiler.command, *own, "-c", str(host / source), "-o", target])
             return target
 
-        with ThreadPoolExecutor(max_workers=len(sources)) as pool:
-            objects = list(pool.map(build, sources))
+        every = (*vector_sources, *sources)  # the slowest first
+        with ThreadPoolExecutor(max_workers=len(every)) as pool:
+            objects = list(pool.map(build, every))
         linked = Path(scratch) / library.name
         _run([*compiler.command, *options, "-shared", *objects, "-o", str(linked)])
         os.replace(linked, library)
@@ -204,7 +234,7 @@ def choose_field_path(features: int) -> FieldPath:
     BadInput
         CUZKLAB_FIELD names none, or one that this CPU cannot run.
     """
-    usable = [path for path in FIELD_PATHS if path.needs == 0 or path.needs & features]
+    usable = [path for path in FIELD_PATHS if path.runs_on(features)]
     wanted = os.environ.get("CUZKLAB_FIELD")
     if not wanted:
         return usable[0]
@@ -234,7 +264,7 @@ _loading = threading.Lock()  # the first callers wait for one build instead of e
 def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | None) -> Native:
     compiler = find_compiler()
     field = choose_field_path(cpu_features(compiler))
-    path = _compile(compiler, _SOURCES, field.options, f"host-{field.name}")
+    path = _compile(compiler, _SOURCES, field.options, f"host-{field.name}", field.vector_sources, field.vector_options)
     library = ctypes.CDLL(str(path))
     _declare(library)
     return Native(library, path, field.name, compiler.identity.splitlines()[0])

@@ -12,7 +12,7 @@ from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, tidy
 from cuzklab.check.words import deadlock_message, fault_message, leak_message
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Effect
-from cuzklab.policies.model import HostBuffer, Lock, Program
+from cuzklab.policies.model import HostBuffer, Lock, Program, Slot
 
 MAX_STATES = 5_000_000
 SECONDS = 600.0
@@ -132,7 +132,7 @@ def _outcome(item: _Found) -> str:
 
 def site(effect: Effect, where: str, actor: str) -> str:
     """An effect and its place, without the names of the actor and of the partition at hand."""
-    on = re.sub(r"\bp\d+\.\d+\b", "p", effect.on.replace(f"{actor}/", ""))
+    on = re.sub(r"\bp\d+\.\d+\b", "p", re.sub(r"#\d+$", "", effect.on.replace(f"{actor}/", "")))
     return f"{type(effect).__name__} {on} @ {where}"
 
 
@@ -156,6 +156,7 @@ def _leak_cause(leak: tuple[str, str, str]) -> Cause:
 def leaks(model: Model, state: State) -> list[tuple[str, str, str]]:
     """What is left when every program has ended: kind of thing, its name, and who took it."""
     found = []
+    kept = [model.values[slot][state[slot]] for slot, key in enumerate(model.names[: len(state)]) if type(key) is Slot]
     for slot, key in enumerate(model.names):
         value = model.values[slot][state[slot]] if slot < len(state) and slot not in model.actor_slots else None
         if not value:
@@ -163,7 +164,7 @@ def leaks(model: Model, state: State) -> list[tuple[str, str, str]]:
         if isinstance(key, Lock):
             found.append(("lock", key.name, value))
         elif isinstance(key, tuple) and key[0] == "live":
-            found.extend(("device memory", buffer.name, buffer.owner) for buffer in value)
+            found.extend(("device memory", buffer.name, buffer.owner) for buffer in value if buffer not in kept)
         elif isinstance(key, tuple) and key[0] == "reserved":
             found.extend(("reservation", f"gpu{key[1].index}", owner) for owner, _ in value)
         elif isinstance(key, tuple) and key[0] == "pinned" and isinstance(key[1], HostBuffer):

@@ -18,14 +18,14 @@ from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Effect, Fork, OutOfDeviceMemory, PolicyFault
-from cuzklab.policies.model import Lock, Program, Queue
+from cuzklab.policies.effects import Effect, Fork, Join, OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.model import Flag, Lock, Program, Queue
 
 State = tuple[int, ...]
 
 
-class WidthExceeded(Exception):
-    """A state needs more slots than it was given; the search starts again with wider states."""
+class StateTooNarrow(Exception):
+    """States must hold more than they do: more slots, or a flag that is read; the search starts again."""
 
 
 class RequestAboveCapacity(PolicyFault):
@@ -148,10 +148,10 @@ class Model:
         self.is_actor: set[int] = set()
         self.lock_slots: list[int] = []
         self.parents: dict[int, int] = {}  # of a forked actor's slot: the slot of the actor that forked it
-        self.contended_tasks: set[int] = set()  # slots of tasks whose name was forked again before they were joined
         self.successors: dict[int, set[int]] = {}  # of a node, whatever the state: nodes of the same actor
         self.forks: dict[int, set[tuple[int, int]]] = {}  # of a node: (slot, first node) of the actors it starts
         self.caught: dict[tuple[str, str], None] = {}  # effects (with their lines) whose failure a program dealt with
+        self._flags_read: set[int] = set()  # slots of flags that some program looks at; what the others are is all one
         self._numbers: list[dict[Any, int]] = []
         self._slots: dict[Hashable, int] = {}
         self._roots: dict[int, int] = {}
@@ -225,11 +225,21 @@ class Model:
         move = table.moves.get(table.select(state))
         if move is None:
             move, view = self._evaluate(state, slot, self.nodes[number])
+            self.watch_flags(view.reads)
             if len(self.names) > self.width:
-                raise WidthExceeded
+                raise StateTooNarrow
             table.add(view.reads, view.written)
             table.moves[table.select(state)] = move
         return move
+
+    def watch_flags(self, reads: Iterable[int]) -> None:
+        """Start again, minding them, when flags are read that were not known to be."""
+        new = {slot for slot in reads if isinstance(self.names[slot], Flag)} - self._flags_read
+        if new:
+            self._flags_read |= new
+            for table in self.tables:
+                table.moves.clear()
+            raise StateTooNarrow
 
     def _evaluate(self, state: State, slot: int, node: Node) -> tuple[Move, StateView]:
         view, effect, actor = self.view(state), node.effect, node.actor
@@ -250,6 +260,11 @@ class Model:
             return Move(fault=Fault(following.fault, following.effect, following.where)), view
         self.successors.setdefault(node.index, set()).add(following)
         updates = {slot: following}
+        for written in [written for written in view.written if isinstance(self.names[written], Flag)]:
+            if written not in self._flags_read:
+                del view.written[written]
+        if isinstance(effect, Join):
+            view.written.clear()  # a name is used once only, so that it does not depend on when its bearer was joined
         if isinstance(effect, Fork):
             self._start_child(view, node, effect, updates)
         if following == ENDED and slot in self.parents:
@@ -281,7 +296,6 @@ class Model:
     def _start_child(self, view: StateView, node: Node, effect: Fork, updates: dict[int, int]) -> None:
         (task,) = map(self.names.__getitem__, view.written)
         child = task[1]
-        self.contended_tasks.update(read for read in view.reads if view.before(read) not in (None, "joined"))
         root = self.unfolding.root(child, (effect.program,), origin=fork_origin(node, effect))
         slot = self.actor_slot(child)
         self.parents[slot] = self._slots["actor", node.actor]

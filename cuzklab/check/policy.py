@@ -8,6 +8,7 @@ from cuzklab.check.findings import CheckResult
 from cuzklab.check.search import Progress
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
+from cuzklab.policies.engine import split_call
 from cuzklab.policies.model import Gpu, Partition, Program, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
@@ -17,7 +18,10 @@ MARGIN_BYTES = 512 << 20
 def worker_programs(
     policy: Policy, *, workers: int, partitions: int, gpus: Sequence[Gpu], sizes: Sizes
 ) -> dict[str, tuple[Program, ...]]:
-    """The actors of a check: each worker of each device proves its own partitions, one after another."""
+    """The actors of a check: each worker of each device proves its own partitions, one after another.
+
+    The finalisers of a split call are there too; synthesis and queues are not.
+    """
     programs = {}
     for gpu in gpus:
         for number in range(workers):
@@ -31,7 +35,7 @@ def _program(policy: Policy, partition: Partition, gpu: Gpu) -> Program:
     program = policy.prove_partition(partition, gpu)
     if not isinstance(program, Program):
         raise BadInput(f"policy {policy.name}: prove_partition must be a generator function decorated with @program")
-    return program
+    return split_call(policy, partition, gpu) if policy.has("finish_partition") else program
 
 
 def check(

@@ -23,8 +23,9 @@ actor; what it touches is then noted whether or not it can take place.
 from collections.abc import Iterable
 
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, Move, State
+from cuzklab.check.model import Model, Move, State, StateTooNarrow
 from cuzklab.check.symmetry import Symmetry
+from cuzklab.policies.effects import Join
 
 
 class AssumptionBroken(Exception):
@@ -39,21 +40,17 @@ class PartialOrder:
         self._users: dict[int, set[int]] = {}
         self._guards: dict[int, frozenset[int]] = {}
         self._relied: set[int] = set()
-        self._eager_endings: set[int] = set()
         self._noted: set[tuple[int, int, tuple[int, ...]]] = set()
 
     def restart(self) -> None:
         """Keep what is known, forget what was relied on."""
         self._relied.clear()
-        self._eager_endings.clear()
 
     def note(self, state: State, slot: int) -> None:
         """Take note of what the actor's next effect touches."""
         model = self._model
         table = model.table(state[slot])
         holders = tuple([state[lock] for lock in model.lock_slots])
-        if self._eager_endings & model.contended_tasks:
-            raise AssumptionBroken
         signature = (state[slot], len(table.touched), holders)
         if signature in self._noted:
             return
@@ -67,6 +64,8 @@ class PartialOrder:
             for renaming in renamings:  # what one member does, all do under their own names
                 image = frozenset(renaming.slot(lock) for lock in held)
                 broken |= self._learn(renaming.slot(key), renaming.slot(slot), image)
+        if len(model.names) > len(state):
+            raise StateTooNarrow
         if broken:
             raise AssumptionBroken
 
@@ -81,16 +80,11 @@ class PartialOrder:
         model = self._model
         node = model.node(state, slot)
         touched = model.table(state[slot]).touched
-        if node.effect.gives and not node.begun:
-            touched = frozenset()
+        if (node.effect.gives or isinstance(node.effect, Join)) and not node.begun:
+            touched = frozenset()  # what has ended stays so, and to join it changes nothing
         if slot in model.parents and move.following == ENDED:
-            # The end of a forked program lets a join go on and is otherwise noticed only by a fork of the same name.
-            task = model.key_slot(("task", node.actor))
-            if task in model.contended_tasks:
-                touched |= {task}
-            else:
-                touched -= {task}
-                self._eager_endings.add(task)
+            # The end of a forked program lets a join go on; a fork finds its name taken before and after.
+            touched -= {model.key_slot(("task", node.actor))}
         if not self._unshared(state, slot, touched):
             return False
         self._relied.update(touched)

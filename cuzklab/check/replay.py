@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cuzklab.check.deadlock import blocked_slots
 from cuzklab.check.findings import Exploration, Finding
-from cuzklab.check.model import Fault, Model, StateView, WidthExceeded
+from cuzklab.check.model import Fault, Model, StateTooNarrow, StateView
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Effect
 from cuzklab.policies.model import Partition
@@ -55,7 +55,7 @@ def replay(exploration: Exploration, finding: Finding) -> list[Replayed]:
     while True:
         try:
             return _replay(model, finding)
-        except WidthExceeded:
+        except StateTooNarrow:
             continue
 
 

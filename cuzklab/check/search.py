@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, Move, State, WidthExceeded
+from cuzklab.check.model import Model, Move, State, StateTooNarrow
 from cuzklab.check.reduction import AssumptionBroken, PartialOrder
 from cuzklab.check.symmetry import Renaming, Symmetry, SymmetryBroken
 from cuzklab.errors import BadInput
@@ -140,7 +140,7 @@ def survey(model: Model, budget: Budget, partial_order: bool = True, symmetric: 
             _explore(model, budget, found)
             if symmetry is not None:
                 symmetry.close()
-        except (WidthExceeded, AssumptionBroken):
+        except (StateTooNarrow, AssumptionBroken):
             if reduction is not None:
                 reduction.restart()
             continue

@@ -15,7 +15,7 @@ from itertools import permutations
 from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape
-from cuzklab.check.model import Model, State
+from cuzklab.check.model import Model, State, StateTooNarrow
 from cuzklab.policies.effects import PolicyFault, in_order
 from cuzklab.policies.model import Partition, Program
 
@@ -42,7 +42,10 @@ class Renaming:
         renamed = [0] * len(state)
         for slot, value in enumerate(state):
             if value:
-                renamed[self.slot(slot)] = self._value(slot, value)
+                place = self.slot(slot)
+                if place >= len(renamed):
+                    raise StateTooNarrow
+                renamed[place] = self._value(slot, value)
         return tuple(renamed)
 
     def slot(self, slot: int) -> int:
@@ -134,6 +137,8 @@ class Symmetry:
         """The representative of a state and the renaming that leads to it; None where it is the state itself."""
         if self._known_actors != len(self._model.actor_slots):
             self._find_families()
+        if len(self._model.names) > len(state):
+            raise StateTooNarrow
         orders = []
         for members, families in zip(self.groups, self._families, strict=True):
             standing = [tuple([self._class(state[slot]) for slot in family]) for family in families]
@@ -175,6 +180,7 @@ class Symmetry:
         ------
         SymmetryBroken
             The members do not do the same.
+        StateTooNarrow
         """
         model = self._model
         for renaming in self.all_renamings():
@@ -185,9 +191,12 @@ class Symmetry:
                 model.table(image).add(
                     {renaming.slot(slot) for slot in table.reads}, {renaming.slot(slot) for slot in table.writes}
                 )
+                model.watch_flags(model.table(image).reads)
             for number, started in list(model.forks.items()):
                 images = {(renaming.slot(slot), renaming.node(root)) for slot, root in started}
                 model.forks.setdefault(renaming.node(number), set()).update(images)
+        if len(model.names) > model.width:
+            raise StateTooNarrow
 
     def _class(self, number: int) -> int:
         """The number of the node of the group's first member that a node corresponds to."""

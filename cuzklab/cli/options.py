@@ -37,7 +37,7 @@ DEFAULT_STORE = Path("reports")
 def main() -> None:
     """Entry point: bad input becomes one line on standard error and exit status 2."""
     try:
-        app()
+        app(prog_name="cuzklab")
     except KeyboardInterrupt:
         print("cuzklab: interrupted; nothing half written was kept", file=sys.stderr)
         raise SystemExit(130) from None

@@ -14,7 +14,7 @@ from cuzklab.backends import device as devices
 from cuzklab.live.board import Blocked, Stopped, raise_pending
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
-from cuzklab.policies.effects import OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, PolicyFault, UseAfterFree
 from cuzklab.policies.engine import Outcome
 from cuzklab.policies.model import (
     Buffer,
@@ -26,6 +26,7 @@ from cuzklab.policies.model import (
     Program,
     Queue,
     Semaphore,
+    Slot,
     Stream,
     Task,
 )
@@ -67,7 +68,7 @@ class Actor:
         self.worker = name.partition("/")[0]
         self.subject = parent.subject if parent else None
         self.result: Any = None
-        self.ended = False
+        self.ended = self.joined = False
         self.pending_fault: PolicyFault | None = None
         self.parent = parent
         self.device = _device_of(program) if parent is None else parent.device
@@ -191,17 +192,28 @@ class Actor:
 
     # --- host memory and transfers -----------------------------------------------------------------------------------
 
-    def pin(self, buffer: HostBuffer) -> None:
-        with self._span("pin", "memory"):
-            self._run.host_memory.pin(buffer.size_bytes)
+    def pin(self, buffer: HostBuffer, pooled: bool) -> None:
+        if not pooled:
+            with self._span("pin", "memory"):
+                self._run.host_memory.pin(buffer.size_bytes)
         self._run.pinned.add(buffer)
 
-    def unpin(self, buffer: HostBuffer) -> None:
+    def unpin(self, buffer: HostBuffer, pooled: bool) -> None:
         self._run.pinned.discard(buffer)
-        with self._span("unpin", "memory"):
-            self._run.host_memory.unpin(buffer.size_bytes)
+        if not pooled:
+            with self._span("unpin", "memory"):
+                self._run.host_memory.unpin(buffer.size_bytes)
+
+    def free_host(self, effect: effects.FreeHost) -> None:
+        if effect.buffer in self._run.freed:
+            raise DoubleFree(f"{effect.buffer.name} was freed before")
+        self._run.freed.add(effect.buffer)
+        self._run.workload.free_host(effect.partition, effect.buffer)
+        self._count_host_memory()
 
     def upload(self, effect: effects.Upload) -> None:
+        if effect.source in self._run.freed:
+            raise UseAfterFree(f"upload uses {effect.source.name}, which was freed")
         gpu, name = effect.stream.gpu, f"upload {effect.source.name}"
         memory = self._run.memory(gpu).memory(gpu, effect.targets, name)
         targets = tuple(memory[buffer.name] for buffer in effect.targets)
@@ -316,10 +328,16 @@ class Actor:
         self._run.permits(semaphore).wait(self)
 
     def set_flag(self, flag: Flag, value: bool) -> None:
-        self._run.flags[flag] = value
+        self._run.switch(flag).set(value)
 
     def read_flag(self, flag: Flag) -> bool:
-        return self._run.flags.get(flag, False)
+        return self._run.switch(flag).value
+
+    def wait_clear(self, flag: Flag) -> None:
+        self._run.switch(flag).wait_clear(self)
+
+    def exchange(self, slot: Slot, value: Any) -> Any:
+        return self._run.exchange(slot, value)
 
     def put(self, queue: Queue, item: Any) -> None:
         if isinstance(item, Outcome):
@@ -340,7 +358,7 @@ class Actor:
         return item
 
     def fork(self, effect: effects.Fork) -> Task:
-        return Task(self._run.fork(self, effect.on, effect.program))
+        return Task(self._run.fork(self, effect))
 
     def join(self, task: Task) -> None:
         self._run.join(self, task.actor)

@@ -1,4 +1,4 @@
-"""Locks, semaphores, queues and reservations: real ones, which tell the board when an actor waits."""
+"""Locks, semaphores, flags, queues and reservations: real ones, which tell the board when an actor waits."""
 
 import threading
 from collections import deque
@@ -81,6 +81,26 @@ class Permits:
         with self._board.mutex:
             self._board.wait(actor, Blocked("barrier", self.name, lambda: self.count > 0, condition=self._changed))
             self.count -= 1
+
+
+class Switch:
+    """A flag that can be waited for."""
+
+    def __init__(self, board: Board, name: str) -> None:
+        self.name = name
+        self.value = False
+        self._board = board
+        self._changed = board.condition()
+
+    def set(self, value: bool) -> None:
+        with self._board.mutex:
+            self.value = value
+            self._changed.notify_all()
+
+    def wait_clear(self, actor: Waiter) -> None:
+        """Block while it is set."""
+        with self._board.mutex:
+            self._board.wait(actor, Blocked("barrier", self.name, lambda: not self.value, condition=self._changed))
 
 
 class Channel:

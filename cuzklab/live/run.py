@@ -13,13 +13,13 @@ from typing import Any
 
 from cuzklab.backends.device import Device, Stream, Work
 from cuzklab.live.actor import Actor, RecordedEvent
-from cuzklab.live.board import Blocked, Board, Verdict, Waited
+from cuzklab.live.board import Blocked, Board, Verdict, Waited, raise_pending
 from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments
-from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations
+from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations, Switch
 from cuzklab.live.work import Workload
 from cuzklab.policies import model
-from cuzklab.policies.effects import OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.effects import Fork, OutOfDeviceMemory, PolicyFault
 from cuzklab.policies.model import WaitFor
 from cuzklab.trace.recorder import Recorder
 from cuzklab.trace.schema import Transfer, WaitInterval
@@ -43,7 +43,7 @@ class Ended:
     fault : Exception or None
         What nobody caught.
     leaks : tuple of str
-        Device memory, locks, reservations and pinned memory that nobody gave back.
+        Device memory, locks, reservations and pinned memory that nobody gave back, but for buffers kept in slots.
     """
 
     outcome: str
@@ -74,13 +74,14 @@ class Run:
         self.workload = workload
         self.host_memory = devices[0]
         self.pinned: set[model.HostBuffer] = set()
-        self.flags: dict[model.Flag, bool] = {}
+        self.freed: set[model.HostBuffer] = set()
         self.after: dict[model.Stream, list[RecordedEvent]] = {}
         self.transfers: list[tuple[Transfer, Work]] = []
         self.outcomes = 0
         self._devices = devices
         self._memories = {device.index: DeviceMemory(device, self.board, self.instruments) for device in devices}
         self._things: dict[Any, Any] = {}
+        self._slots: dict[model.Slot, Any] = {}
         self._actors: list[Actor] = []
         self._tasks: dict[str, Actor] = {}
         self._task_ended = self.board.condition()
@@ -93,6 +94,16 @@ class Run:
 
     def permits(self, semaphore: model.Semaphore) -> Permits:
         return self._thing(semaphore, lambda: Permits(self.board, semaphore.name, semaphore.initial))
+
+    def switch(self, flag: model.Flag) -> Switch:
+        return self._thing(flag, lambda: Switch(self.board, flag.name))
+
+    def exchange(self, slot: model.Slot, value: Any) -> Any:
+        """Put a value into a slot; what was there."""
+        with self.board.mutex:
+            before = self._slots.get(slot)
+            self._slots[slot] = value
+        return before
 
     def channel(self, queue: model.Queue) -> Channel:
         return self._thing(queue, lambda: Channel(self.board, queue.name, queue.capacity))
@@ -118,16 +129,20 @@ class Run:
 
     # --- actors ------------------------------------------------------------------------------------------------------
 
-    def fork(self, parent: Actor, name: str, program: model.Program) -> str:
+    def fork(self, parent: Actor, effect: Fork) -> str:
         """Start a program in a thread of its own; the name of its actor."""
         with self.board.mutex:
             self.board.check()
-            wanted = child = f"{parent.name}/{name}"
+            raise_pending(parent)  # so that no fault of an adopted task is left with the one that gives it away
+            wanted = child = f"{parent.name}/{effect.on}"
             number = 1
-            while child in self._tasks and not self._tasks[child].ended:
+            while child in self._tasks and not self._tasks[child].joined:
                 number += 1
                 child = f"{wanted}#{number}"
-            self._tasks[child] = self._start(Actor(self, child, program, parent))
+            actor = self._tasks[child] = Actor(self, child, effect.program, parent)
+            for task in effect.adopts:
+                self._tasks[task.actor].parent = actor
+            self._start(actor)
         return child
 
     def join(self, actor: Actor, name: str) -> None:
@@ -136,6 +151,7 @@ class Run:
         blocked = Blocked("join", name, lambda: task.ended, lambda: (name,), self._task_ended)
         with self.board.mutex:
             self.board.wait(actor, blocked)
+            task.joined = True
 
     def ended(self, actor: Actor, failure: BaseException | None) -> None:
         """An actor's last words, from its own thread."""
@@ -238,11 +254,12 @@ class Run:
             self.instruments.add(row)
 
     def _leaks(self) -> tuple[str, ...]:
-        found = []
+        found, kept = [], [*self._slots.values()]
         for memory in self._memories.values():
             found += [
                 f"{buffer.name} ({buffer.size_bytes} B of gpu{buffer.gpu.index}, {buffer.owner})"
                 for buffer in memory.live
+                if buffer not in kept
             ]
         for actor in self._actors:
             found += [f"lock {lock.name} ({actor.name})" for lock in actor.locks]

@@ -182,6 +182,11 @@ class Groth16:
             raise ValueError(f"{source.name} does not fit into the buffers it is uploaded to")
         return [Piece(array, target, at, extent_bytes) for array, (target, at) in zip(evaluations, places)]
 
+    def free_host(self, partition: Partition, buffer: HostBuffer) -> None:
+        if buffer.name != partition.abc.name:
+            raise LookupError(f"{partition.name} has no host buffer {buffer.name}")
+        self.job(partition).evaluations = None
+
     def finished(self, partition: Partition) -> None:
         self.job(partition).drop_intermediates()
 

@@ -37,6 +37,9 @@ class Workload(Protocol):
     def pieces(self, partition: Partition, source: HostBuffer, targets: tuple[Memory, ...]) -> list[Piece]:
         """The parts of an upload."""
 
+    def free_host(self, partition: Partition, buffer: HostBuffer) -> None:
+        """Give up one buffer of a partition that is still being proved."""
+
     def finished(self, partition: Partition) -> None:
         """Give up what a partition needs no more, proved or not."""
 

@@ -1,8 +1,23 @@
 """Designs as programs, and the language that they speak.
 
-`model` names what is shared, `effects` says what each step means, `engine` is the machinery around a design. Every
-other module that has a function `prove_partition(p, gpu)` is a design; its docstring states the intent. `load` finds
-one by name, or in a file of the user's.
+`model` names what is shared, `effects` says what each step means by a rule of the form in `effect`, `engine` is the
+machinery around a design. Every other module that has a function `prove_partition(p, gpu)` is a design; its docstring
+states the intent. `load` finds one by name, or in a file of the user's.
+
+What a policy module defines, each a generator function decorated with `@program` unless it says otherwise:
+
+``prove_partition(p, gpu, **options)``
+    What a GPU worker does for one partition. Its parameters after the first two are the policy's options.
+``finish_partition(p, task)``, optional
+    Makes the call a split one: `prove_partition` returns the `Task` that is still under way when the kernels have
+    ended, the worker takes its next partition, and a finaliser of the engine runs this. A fault of the task is then
+    raised here.
+``synthesise(p)``, optional
+    What a synthesis worker does for one partition, if not just the stage.
+``queue_capacity(lookahead, synthesis_workers)``, optional, a plain function
+    Synthesised partitions that may wait for a GPU worker, if not just `lookahead`.
+
+The optional ones may have any of the policy's options as further parameters. Whoever runs a policy asks `engine`.
 """
 
 import importlib
@@ -13,11 +28,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from cuzklab.policies.model import Gpu, Partition, Program
 
-_MACHINERY = {"model", "effects", "engine", "common"}
+_MACHINERY = {"model", "effect", "effects", "engine", "common"}
 
 
 class UnknownPolicy(ValueError):
@@ -31,11 +46,22 @@ class Policy:
     name: str
     intent: str
     module: ModuleType = field(repr=False, compare=False)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def prove_partition(self, partition: Partition, gpu: Gpu) -> Program:
         """The program that proves one partition on one device."""
         return self.module.prove_partition(partition, gpu, **self.options)
+
+    def has(self, hook: str) -> bool:
+        """Whether the module defines an optional function."""
+        return hasattr(self.module, hook)
+
+    def call(self, hook: str, *arguments: Any) -> Any:
+        """Call an optional function of the module with those of the policy's options that it takes."""
+        function = getattr(self.module, hook)
+        taken = inspect.signature(function).parameters
+        options = {**options_of(self.module), **self.options}
+        return function(*arguments, **{name: value for name, value in options.items() if name in taken})
 
     @property
     def title(self) -> str:
@@ -62,7 +88,8 @@ def load(name: str | Path, **options: Any) -> Policy:
     ----------
     name : str or Path
     **options
-        Options of the policy, converted to the type of their default.
+        Options of the policy, converted to the type of their default. A switch may be given as a word; an option that
+        is annotated as a `Literal` has one of its values.
 
     Raises
     ------
@@ -75,13 +102,28 @@ def load(name: str | Path, **options: Any) -> Policy:
         module = importlib.import_module(f"{__name__}.{text}")
     else:
         raise UnknownPolicy(f"no policy {text!r}; there are: {', '.join(names())}, or give the path of a .py file")
-    known = options_of(module)
-    bound = {}
+    known, bound = options_of(module), {}
+    parameters = inspect.signature(module.prove_partition).parameters
     for key, value in options.items():
         if key not in known:
             raise UnknownPolicy(f"policy {text} has no option {key!r}; it has: {', '.join(known) or 'none'}")
-        bound[key] = type(known[key])(value)
+        bound[key] = _converted(f"policy {text}: option {key}", value, parameters[key])
     return Policy(Path(text).stem, inspect.cleandoc(module.__doc__ or ""), module, bound)
+
+
+_SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def _converted(what: str, value: Any, parameter: inspect.Parameter) -> Any:
+    kind, choices = type(parameter.default), get_args(parameter.annotation)
+    try:
+        converted = _SWITCH[str(value).lower()] if kind is bool else kind(value)
+        if choices and converted not in choices:
+            raise ValueError
+    except (KeyError, ValueError, TypeError):
+        wanted = " or ".join(map(str, choices)) or ("true or false" if kind is bool else f"of type {kind.__name__}")
+        raise UnknownPolicy(f"{what} must be {wanted}, not {value!r}") from None
+    return converted
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -8,11 +8,11 @@ from cuzklab.policies.model import Gpu, Partition, program
 
 
 @program
-def prep(p: Partition) -> Generator[Effect, Any, None]:
+def prep(p: Partition, g2_threads: int = 0) -> Generator[Effect, Any, None]:
     """The prep thread: classify the scalars, let the sums of ones start, then the G2 MSM on the CPU."""
     yield Compute("prep_msm", p)
     yield Notify(p.barrier)
-    yield Compute("b_g2_msm", p)
+    yield Compute("b_g2_msm", p, threads=g2_threads)
 
 
 @program

@@ -1,27 +1,25 @@
 """The effects that a policy yields, each with its rule of blocking and of failure.
 
-An effect's class is the one place where its meaning stands. Interpreters that model time or schedules use
-
-``ready(world, actor)``
-    whether it can take place now; an effect that is not ready blocks its actor;
-``start(world, actor)``
-    the change of state as it takes place, and the result that the policy receives; it may raise a `PolicyFault`;
-``finish(world, actor)``
-    the change at the end of an effect that lasts (`lasts` is True);
-``undo(result)``
-    the effect that gives back what this one took, for the clean-up of a failed partition; an effect with an equal
-    `settles` has given it back already;
-``blockers(world)``
-    the actors that could make it ready, for the wait-for graph.
-
-The live interpreter calls ``perform(live)``, where `live` offers the real thing under the same names. A `World` is a
-map from keys to values; which keys an effect reads and writes is therefore known, and nothing else is shared.
+An effect's class is the one place where its meaning stands; `effect` says what the parts of a rule are. The rules are
+read side by side, so they are in one module.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal
 
+from cuzklab.policies.effect import (
+    DoubleFree,
+    Effect,
+    OutOfDeviceMemory,
+    ReleaseByNonOwner,
+    UseAfterFree,
+    World,
+    WrongDevice,
+)
+from cuzklab.policies.effect import (
+    PolicyFault as PolicyFault,
+)
 from cuzklab.policies.model import (
     Buffer,
     Event,
@@ -33,111 +31,10 @@ from cuzklab.policies.model import (
     Program,
     Queue,
     Semaphore,
+    Slot,
     Stream,
     Task,
 )
-
-
-class World(Protocol):
-    """Shared state of a model: a map from keys to hashable values; what was never written reads as None."""
-
-    def read(self, key: Hashable) -> Any: ...
-
-    def write(self, key: Hashable, value: Any) -> None: ...
-
-
-class PolicyFault(Exception):
-    """Something that a policy did wrong or that went wrong under it; `kind` is the checker's name of the defect."""
-
-    kind: ClassVar[str] = "fault"
-
-
-class OutOfDeviceMemory(PolicyFault):
-    """An allocation did not fit. It is thrown into the policy, which may catch it and do something else."""
-
-    kind = "oom"
-
-    def __init__(self, name: str, size_bytes: int, live_bytes: int, limit_bytes: int) -> None:
-        super().__init__(f"{name} needs {size_bytes} B, but {live_bytes} B of {limit_bytes} B are in use")
-        self.name, self.size_bytes, self.live_bytes, self.limit_bytes = name, size_bytes, live_bytes, limit_bytes
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.size_bytes, self.live_bytes, self.limit_bytes)
-
-
-class UseAfterFree(PolicyFault):
-    """Work was given a buffer that had been freed."""
-
-    kind = "use_after_free"
-
-
-class DoubleFree(PolicyFault):
-    """A buffer was freed that was not live."""
-
-    kind = "double_free"
-
-
-class ReleaseByNonOwner(PolicyFault):
-    """A lock was released by an actor that did not hold it."""
-
-    kind = "release_by_non_owner"
-
-
-class WrongDevice(PolicyFault):
-    """Work on one device was given memory of another."""
-
-    kind = "wrong_device"
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What a policy can yield. Unless a subclass says otherwise it never blocks, never fails and takes no time."""
-
-    lasts: ClassVar[bool] = False
-    local: ClassVar[bool] = False  # touches nothing that another actor can see, so its order does not matter
-    two_steps: ClassVar[bool] = False  # others can notice that it is under way: start and end are separate steps
-    gives: ClassVar[bool] = False  # only ever enables others: never blocks, and commutes with all that they can do
-    wait_kind: ClassVar[str] = ""  # what an actor that it blocks waits for, in the words of the trace's waits
-
-    def ready(self, world: World, actor: str) -> bool:
-        return True
-
-    def start(self, world: World, actor: str) -> Any:
-        return None
-
-    def finish(self, world: World, actor: str) -> None:
-        return None
-
-    def kind_of_wait(self, world: World) -> str:
-        """What an effect that is not ready waits for: lock, memory, barrier, queue, event, device_sync or join."""
-        return self.wait_kind
-
-    def undo(self, result: Any) -> "Effect | None":
-        return None
-
-    @property
-    def settles(self) -> Hashable | None:
-        return None
-
-    def blockers(self, world: World) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def above_capacity(self) -> bool:
-        """It asks for more than there is at all, so it would wait for ever."""
-        return False
-
-    def perform(self, live: Any) -> Any:
-        raise NotImplementedError
-
-    @property
-    def on(self) -> str:
-        """Name of the resource that the effect is about, for traces and counterexamples."""
-        return ""
-
-    def __str__(self) -> str:
-        return f"{type(self).__name__} {self.on}".rstrip()
-
 
 # --- locks -----------------------------------------------------------------------------------------------------------
 
@@ -195,6 +92,10 @@ class Release(Effect):
 
 
 # --- device memory ---------------------------------------------------------------------------------------------------
+
+
+OnFull = Literal["fail", "wait"]
+"""What an allocation does that does not fit."""
 
 
 def live_buffers(world: World, gpu: Gpu) -> tuple[Buffer, ...]:
@@ -258,7 +159,7 @@ class Alloc(Effect):
     name: str
     size_bytes: int
     partition: Partition | None = None
-    on_full: str = "fail"
+    on_full: OnFull = "fail"
     pooled: bool = False
     device_wide: bool = False
     lasts: ClassVar[bool] = True
@@ -400,9 +301,14 @@ class Unreserve(Effect):
 
 @dataclass(frozen=True)
 class Pin(Effect):
-    """Page-lock host memory, so that copies from it run at full rate and asynchronously."""
+    """Page-lock host memory, so that copies from it run at full rate and asynchronously.
+
+    `pooled`: the buffer lies in memory that the engine keeps pinned, as where synthesis writes directly into pinned
+    buffers. Then it takes no time.
+    """
 
     buffer: HostBuffer
+    pooled: bool = False
     lasts: ClassVar[bool] = True
     local: ClassVar[bool] = True
 
@@ -410,10 +316,10 @@ class Pin(Effect):
         world.write(("pinned", self.buffer), True)
 
     def undo(self, result):
-        return Unpin(self.buffer)
+        return Unpin(self.buffer, self.pooled)
 
     def perform(self, live):
-        live.pin(self.buffer)
+        live.pin(self.buffer, self.pooled)
 
     @property
     def on(self):
@@ -422,9 +328,10 @@ class Pin(Effect):
 
 @dataclass(frozen=True)
 class Unpin(Effect):
-    """Undo `Pin`."""
+    """Undo `Pin`. `pooled` memory goes back to those who synthesise, and stays pinned."""
 
     buffer: HostBuffer
+    pooled: bool = False
     lasts: ClassVar[bool] = True
     local: ClassVar[bool] = True
 
@@ -436,7 +343,31 @@ class Unpin(Effect):
         return ("pin", self.buffer)
 
     def perform(self, live):
-        live.unpin(self.buffer)
+        live.unpin(self.buffer, self.pooled)
+
+    @property
+    def on(self):
+        return self.buffer.name
+
+
+@dataclass(frozen=True)
+class FreeHost(Effect):
+    """Give the host memory of a partition's buffer back before the partition is done. Fails if it was freed already.
+
+    What is not freed so is freed when the partition has its outcome. An upload from freed memory fails.
+    """
+
+    buffer: HostBuffer
+    partition: Partition
+    local: ClassVar[bool] = True
+
+    def start(self, world, actor):
+        if world.read(("freed", self.buffer)):
+            raise DoubleFree(f"{self.buffer.name} was freed before")
+        world.write(("freed", self.buffer), True)
+
+    def perform(self, live):
+        live.free_host(self)
 
     @property
     def on(self):
@@ -482,6 +413,8 @@ class Upload(Effect):
         return bool(world.read(("pinned", self.source)))
 
     def start(self, world, actor):
+        if world.read(("freed", self.source)):
+            raise UseAfterFree(f"upload uses {self.source.name}, which was freed")
         _begin_on(world, self.stream, self.targets, f"upload of {self.source.name}")
 
     def finish(self, world, actor):
@@ -736,6 +669,9 @@ class SetFlag(Effect):
     def start(self, world, actor):
         world.write(self.flag, True)
 
+    def undo(self, result):
+        return ClearFlag(self.flag)
+
     def perform(self, live):
         live.set_flag(self.flag, True)
 
@@ -752,6 +688,10 @@ class ClearFlag(Effect):
 
     def start(self, world, actor):
         world.write(self.flag, None)
+
+    @property
+    def settles(self):
+        return ("flag", self.flag)
 
     def perform(self, live):
         live.set_flag(self.flag, False)
@@ -776,6 +716,55 @@ class ReadFlag(Effect):
     @property
     def on(self):
         return self.flag.name
+
+
+@dataclass(frozen=True)
+class WaitClear(Effect):
+    """Block while a flag is set: what a loop that polls it comes to."""
+
+    flag: Flag
+    wait_kind: ClassVar[str] = "barrier"
+
+    def ready(self, world, actor):
+        return not world.read(self.flag)
+
+    def perform(self, live):
+        live.wait_clear(self.flag)
+
+    @property
+    def on(self):
+        return self.flag.name
+
+
+@dataclass(frozen=True)
+class Exchange(Effect):
+    """Put a value into a slot and get what was there, None at first, in one indivisible step.
+
+    A buffer that is put into a slot belongs to whoever takes it out: it outlives the partition that allocated it, and
+    one that lies in a slot at the end is kept, not leaked. If a partition fails that has taken one out, it goes back.
+    """
+
+    slot: Slot
+    value: Any = None
+
+    def start(self, world, actor):
+        before = world.read(self.slot)
+        world.write(self.slot, self.value)
+        return before
+
+    def undo(self, result):
+        return Exchange(self.slot, result) if isinstance(result, Buffer) else None
+
+    @property
+    def settles(self):
+        return ("buffer", self.value) if isinstance(self.value, Buffer) else None
+
+    def perform(self, live):
+        return live.exchange(self.slot, self.value)
+
+    @property
+    def on(self):
+        return self.slot.name
 
 
 @dataclass(frozen=True)
@@ -827,17 +816,19 @@ class Get(Effect):
 class Fork(Effect):
     """Start a program beside this one, in a thread of its own; the result is a `Task`.
 
-    The interpreter starts an actor named ``parent/name``; `name` defaults to the program's. While an earlier one of
-    that name still runs, the new one is ``parent/name#2`` and so on.
+    The interpreter starts an actor named ``parent/name``; `name` defaults to the program's. Until an earlier one of
+    that name has been joined, the new one is ``parent/name#2`` and so on. A fault that ends a forked program is raised
+    in the one that forked it; the new program takes that over for the tasks that it `adopts`.
     """
 
     program: Program
     name: str = ""
+    adopts: tuple[Task, ...] = ()
 
     def start(self, world, actor):
         name = child = f"{actor}/{self.name or self.program.name}"
         number = 1
-        while world.read(("task", child)) == "running":
+        while world.read(("task", child)) not in (None, "joined"):
             number += 1
             child = f"{name}#{number}"
         world.write(("task", child), "running")

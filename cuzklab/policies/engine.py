@@ -1,15 +1,17 @@
 """The engine around a policy, as programs of the same effects: proofs, queues, synthesis workers, GPU workers.
 
 `engine_programs` gives the actors of a whole proving engine; every interpreter that has a notion of progress runs
-these. `guarded` makes a failed partition give back what it held and fail nothing but its own proof.
+these. `guarded` makes a failed partition give back what it held and fail nothing but its own proof. What a policy may
+add to the engine (a finaliser, a synthesis of its own) it says in functions of its module, which are picked up
+here: see `cuzklab.policies`.
 """
 
 from collections.abc import Generator, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cuzklab.policies.effects import Compute, Effect, Get, Notify, PolicyFault, Put, Wait
-from cuzklab.policies.model import Gpu, Partition, Program, Queue, Semaphore, Sizes, program
+from cuzklab.policies.effects import Compute, Effect, Fork, Get, Join, Notify, PolicyFault, Put, Wait
+from cuzklab.policies.model import Gpu, Partition, Program, Queue, Semaphore, Sizes, Task, program
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,11 @@ def guarded(inner: Program, partition: Partition) -> Generator[Effect, Any, Outc
 _JOBS, _RESULTS = Queue("jobs"), Queue("results")
 
 
-def _ready_queue(config: EngineConfig) -> Queue:
-    return Queue("synthesised", config.lookahead)
+def _ready_queue(policy: Any, config: EngineConfig) -> Queue:
+    capacity = config.lookahead
+    if policy.has("queue_capacity"):
+        capacity = policy.call("queue_capacity", config.lookahead, config.synthesis_workers)
+    return Queue("synthesised", capacity)
 
 
 def _in_flight(config: EngineConfig) -> Semaphore:
@@ -113,28 +118,78 @@ def source(config: EngineConfig, partitions: tuple[tuple[Partition, ...], ...]) 
 
 
 @program
-def synthesis_worker(config: EngineConfig) -> Generator[Effect, Any, None]:
+def synthesise(partition: Partition) -> Generator[Effect, Any, None]:
+    """The synthesis of a policy that does not define one."""
+    yield Compute("synthesis", partition)
+
+
+@program
+def synthesis_worker(config: EngineConfig, policy: Any) -> Generator[Effect, Any, None]:
     """Synthesises one partition after another and hands them to the GPU workers."""
+    ready = _ready_queue(policy, config)
     while (partition := (yield Get(_JOBS))) is not None:
-        synthesis = Compute("synthesis", partition)
-        try:
-            yield synthesis
-        except PolicyFault as fault:
-            yield Put(_RESULTS, Outcome(partition, fault, synthesis))
+        own = policy.call("synthesise", partition) if policy.has("synthesise") else synthesise(partition)
+        outcome = yield from guarded(own, partition)
+        if outcome.ok:
+            yield Put(ready, partition)
         else:
-            yield Put(_ready_queue(config), partition)
+            yield Put(_RESULTS, outcome)
 
 
 @program
 def gpu_worker(config: EngineConfig, policy: Any, gpu: Gpu) -> Generator[Effect, Any, None]:
-    """Proves one partition after another by the policy."""
-    while (partition := (yield Get(_ready_queue(config)))) is not None:
-        outcome = yield from guarded(policy.prove_partition(partition, gpu), partition)
-        yield Put(_RESULTS, outcome)
+    """Proves one partition after another by the policy; if the call is split, finalisers end the proofs."""
+    ready, split = _ready_queue(policy, config), policy.has("finish_partition")
+    finaliser: list[Task] = []
+    while (partition := (yield Get(ready))) is not None:
+        if split:
+            outcome = yield from guarded(split_call(policy, partition, gpu, _RESULTS, finaliser), partition)
+        else:
+            outcome = yield from guarded(policy.prove_partition(partition, gpu), partition)
+        if not (split and outcome.ok):
+            yield Put(_RESULTS, outcome)
+    for task in finaliser:
+        yield Join(task)
 
 
 @program
-def collector(config: EngineConfig) -> Generator[Effect, Any, tuple[Outcome, ...]]:
+def split_call(
+    policy: Any, partition: Partition, gpu: Gpu, results: Queue | None = None, before: list[Task] | None = None
+) -> Generator[Effect, Any, None]:
+    """A call that returns when its kernels have ended and leaves the rest to a finaliser.
+
+    Parameters
+    ----------
+    results : Queue, optional
+        Where the finaliser puts the outcome; without one its faults are its own.
+    before : list of Task, optional
+        The finaliser before this one, to be replaced by this one. Each waits for the one before it at its very end, so
+        the worker need only wait for the last.
+    """
+    task = yield from policy.prove_partition(partition, gpu)
+    last = tuple(before or ())
+    rest = finalise(policy, partition, task, results, last)
+    finaliser = yield Fork(rest, "finaliser", adopts=(task,))
+    if before is not None:
+        before[:] = [finaliser]
+
+
+@program
+def finalise(
+    policy: Any, partition: Partition, task: Task, results: Queue | None, before: tuple[Task, ...]
+) -> Generator[Effect, Any, None]:
+    """What follows a split call, in a thread of its own."""
+    rest = policy.call("finish_partition", partition, task)
+    if results is None:
+        yield from rest
+    else:
+        yield Put(results, (yield from guarded(rest, partition)))
+    for task in before:
+        yield Join(task)
+
+
+@program
+def collector(config: EngineConfig, policy: Any) -> Generator[Effect, Any, tuple[Outcome, ...]]:
     """Gathers results; a finished proof makes room for the next; at the end the GPU workers are sent home."""
     outcomes: list[Outcome] = []
     missing = {proof: config.partitions for proof in range(config.proofs)}
@@ -146,7 +201,7 @@ def collector(config: EngineConfig) -> Generator[Effect, Any, tuple[Outcome, ...
             del missing[outcome.partition.proof]
             yield Notify(_in_flight(config))
     for _ in range(config.gpu_workers * len(config.gpus)):
-        yield Put(_ready_queue(config), None)
+        yield Put(_ready_queue(policy, config), None)
     return tuple(outcomes)
 
 
@@ -169,9 +224,9 @@ def engine_programs(policy: Any, config: EngineConfig, sizes: Sizes) -> dict[str
     """
     programs = {"source": source(config, partitions_of(config, sizes))}
     for number in range(config.synthesis_workers):
-        programs[f"synth{number}"] = synthesis_worker(config)
+        programs[f"synth{number}"] = synthesis_worker(config, policy)
     for gpu in config.gpus:
         for number in range(config.gpu_workers):
             programs[f"gpu{gpu.index}.w{number}"] = gpu_worker(config, policy, gpu)
-    programs["collector"] = collector(config)
+    programs["collector"] = collector(config, policy)
     return programs

@@ -32,6 +32,13 @@ class Flag:
 
 
 @dataclass(frozen=True)
+class Slot:
+    """One shared variable, None at the start: what outlives a partition is kept here for the next."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Queue:
     """A first-in first-out queue; `capacity` None means that nothing bounds it."""
 
@@ -71,6 +78,10 @@ class Gpu:
     def mutex(self, name: str) -> Lock:
         """A lock of this device with a name of its own, for designs that have several."""
         return Lock(f"gpu{self.index}.{name}")
+
+    def slot(self, name: str) -> Slot:
+        """A shared variable of this device."""
+        return Slot(f"gpu{self.index}.{name}")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from cuzklab.policies.effects import (
     Free,
     Join,
     Launch,
+    OnFull,
     Pin,
     RecordEvent,
     Release,
@@ -27,7 +28,7 @@ from cuzklab.policies.model import Gpu, Partition, program
 
 
 @program
-def prove_partition(p: Partition, gpu: Gpu, on_full: str = "fail"):
+def prove_partition(p: Partition, gpu: Gpu, on_full: OnFull = "fail"):
     mem, compute = gpu.mutex("mem"), gpu.mutex("compute")
     upload = p.stream(gpu, "upload")
     prep_thread = yield Fork(prep(p))

@@ -14,6 +14,7 @@ from cuzklab.policies.effects import (
     Free,
     Join,
     Launch,
+    OnFull,
     Pin,
     QueryFree,
     RecordEvent,
@@ -28,7 +29,7 @@ from cuzklab.policies.model import Gpu, Partition, program
 
 
 @program
-def prove_partition(p: Partition, gpu: Gpu, on_full: str = "fail"):
+def prove_partition(p: Partition, gpu: Gpu, on_full: OnFull = "fail"):
     mem, compute = gpu.mutex("mem"), gpu.mutex("compute")
     prep_thread = yield Fork(prep(p))
     yield Pin(p.abc)
@@ -57,7 +58,7 @@ def prove_partition(p: Partition, gpu: Gpu, on_full: str = "fail"):
 
 
 @program
-def stage(p: Partition, gpu: Gpu, on_full: str):
+def stage(p: Partition, gpu: Gpu, on_full: OnFull):
     """Allocate d_a and d_bc and fill them asynchronously; the partition's kernels wait for the copy."""
     upload = p.stream(gpu, "upload")
     d_a = yield Alloc(gpu, "d_a", p.sizes.d_a, p, on_full, pooled=True)

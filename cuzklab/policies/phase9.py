@@ -30,8 +30,16 @@ from cuzklab.policies.model import Gpu, Partition, program
 
 @program
 def prove_partition(p: Partition, gpu: Gpu):
-    upload, compute = p.stream(gpu, "upload"), p.stream(gpu, "compute")
     prep_thread = yield Fork(prep(p))
+    yield from kernels(p, gpu)
+    yield Join(prep_thread)
+    yield Compute("epilogue", p)
+
+
+@program
+def kernels(p: Partition, gpu: Gpu):
+    """The part on the device, from pinning to unpinning; the lock is held for most of it."""
+    upload, compute = p.stream(gpu, "upload"), p.stream(gpu, "compute")
     yield Pin(p.abc)
     yield Acquire(gpu.lock)
     yield DeviceSync(gpu)
@@ -53,5 +61,3 @@ def prove_partition(p: Partition, gpu: Gpu):
     yield from sums(p, gpu)
     yield Release(gpu.lock)
     yield Unpin(p.abc)
-    yield Join(prep_thread)
-    yield Compute("epilogue", p)

@@ -117,12 +117,14 @@ def upload(machine: Machine, effect: Upload, pinned: bool) -> Lasting:
 
 
 def pin(machine: Machine, effect: Pin) -> Lasting:
-    """Page-locking costs a time for each byte, on the thread that does it and on nobody else."""
-    yield machine.pause(effect.buffer.size_bytes * machine.hardware.transfer.pin_s_per_byte)
+    """Page-locking costs a time for each byte, on the thread that does it and on nobody else; pooled memory has it."""
+    size_bytes = 0 if effect.pooled else effect.buffer.size_bytes
+    yield machine.pause(size_bytes * machine.hardware.transfer.pin_s_per_byte)
 
 
 def unpin(machine: Machine, effect: Unpin) -> Lasting:
-    yield machine.pause(effect.buffer.size_bytes * machine.hardware.transfer.unpin_s_per_byte)
+    size_bytes = 0 if effect.pooled else effect.buffer.size_bytes
+    yield machine.pause(size_bytes * machine.hardware.transfer.unpin_s_per_byte)
 
 
 def alloc(machine: Machine, effect: Alloc) -> Lasting:

@@ -1,9 +1,10 @@
 """Host memory of a proving engine: what is always there, and what each synthesised partition adds.
 
 In use = key + compiled constraints + Σ over partitions (a, b, c, aux), the partition's part from the start of its
-synthesis, which allocates it, to the end of its GPU call. For the 32 GiB PoRep that is 69.8 GiB + 15.5 GiB for each
-partition that is being synthesised, waits for a worker, or is being proved; published peaks follow 69 + 20·pw GiB. Not
-counted: the split vectors and tails of a call, what a lazy deallocation holds on to, and the operating system.
+synthesis, which allocates it, to the end of its GPU call; a policy may free a, b, c earlier. For the 32 GiB PoRep that
+is 69.8 GiB + 15.5 GiB for each partition that is being synthesised, waits for a worker, or is being proved; published
+peaks follow 69 + 20·pw GiB. Not counted: the split vectors and tails of a call, what a lazy deallocation holds on to,
+and the operating system.
 """
 
 from cuzklab.policies.effects import Compute, Effect
@@ -32,22 +33,27 @@ class HostMemory:
         self.limit_bytes = limit_bytes
         self._fixed_bytes = shape.key_bytes + shape.constraint_bytes
         self._partition_bytes = shape.synthesised_bytes
-        self._partitions: set[Partition] = set()
+        self._partitions: dict[Partition, int] = {}
 
     @property
     def in_use_bytes(self) -> int:
-        return self._fixed_bytes + len(self._partitions) * self._partition_bytes
+        return self._fixed_bytes + sum(self._partitions.values())
 
     def begins(self, effect: Effect) -> bool:
         """Count a partition whose synthesis begins with this effect; whether it does."""
         if isinstance(effect, Compute) and effect.stage in _SYNTHESES:
-            self._partitions.add(effect.partition)
+            self._partitions[effect.partition] = self._partition_bytes
             return True
         return False
 
     def done(self, partition: Partition) -> None:
         """A partition's GPU call has ended: its memory is free."""
-        self._partitions.discard(partition)
+        self._partitions.pop(partition, None)
+
+    def freed(self, partition: Partition, size_bytes: int) -> None:
+        """A part of a partition's memory is free before its call has ended."""
+        if partition in self._partitions:
+            self._partitions[partition] -= size_bytes
 
     def check(self) -> None:
         """

@@ -14,6 +14,7 @@ import simpy
 from cuzklab.policies.effects import (
     Effect,
     Fork,
+    FreeHost,
     Get,
     Launch,
     OutOfDeviceMemory,
@@ -89,6 +90,7 @@ class Interpreter:
         self.ending = Ending()
         self._host_memory = host_memory
         self._last_on: dict[Stream, simpy.Event] = {}
+        self._tasks: dict[str, Actor] = {}
         if host_memory:
             self.tracer.host_memory(host_memory.in_use_bytes)
 
@@ -155,6 +157,7 @@ class Interpreter:
             else:
                 parent.pending_fault = fault
         if parent:
+            del self._tasks[actor.name]
             self.world.write(("task", actor.name), "ended")
             self._wake()
 
@@ -188,7 +191,15 @@ class Interpreter:
             raise
         if isinstance(effect, Fork):
             child = Actor(result.actor, actor, actor.device, actor.partition, actor.took_ns)
+            self._tasks[child.name] = child
+            for task in effect.adopts:
+                if task.actor in self._tasks:  # it has not ended
+                    self._tasks[task.actor].parent = child
             self.env.process(self._act(child, effect.program))
+        elif isinstance(effect, FreeHost):
+            if self._host_memory:
+                self._host_memory.freed(effect.partition, effect.buffer.size_bytes)
+                self.tracer.host_memory(self._host_memory.in_use_bytes)
         elif isinstance(effect, Get):
             if isinstance(result, Partition):
                 actor.partition, actor.took_ns = result, self.env.now

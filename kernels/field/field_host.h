@@ -2,8 +2,9 @@
 //
 // What the tower and the curve formulas ask of a field, here and on a GPU alike:
 //   F::zero(), F::one(), a + b, a - b, a * b, a.squared(), a.doubled(), a.negated(), a.is_zero(), a == b.
-// The words below come from one back end a build: -DCUZKLAB_FIELD_ADX or the portable one. A further back end
-// (AVX-512 IFMA has its own radix) adds a header here and a name to FIELD_PATHS in cuzklab/backends/native.py.
+// The words below come from one back end a build: -DCUZKLAB_FIELD_ADX or the portable one. A further back end adds a
+// header here and a name to FIELD_PATHS in cuzklab/backends/native.py. AVX-512 IFMA is not one of them: it has its own
+// radix and works on eight elements at a time (lanes_ifma.h), beside the ADX build.
 #pragma once
 
 #include "bls12_381.h"

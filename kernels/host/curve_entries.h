@@ -5,17 +5,10 @@
 #pragma once
 
 #include "../msm/pippenger.h"
+#include "to_affine.h"
 
 typedef Affine<Coordinate> Point;
 typedef Xyzz<Coordinate> Sum;
-
-static Point to_affine(const Sum& p) {
-  if (p.is_infinity()) return Point::infinity();
-  // With ZZ³ = ZZZ²: 1/ZZ = (ZZ/ZZZ)², so one inversion serves both.
-  const Coordinate zzz = inverse(p.zzz);
-  const Coordinate z = p.zz * zzz;
-  return {p.x * z.squared(), p.y * zzz};
-}
 
 // |k| of `words` words, from the top.
 static Sum multiple(const Point& p, const u64* k, u32 words) {
@@ -30,28 +23,16 @@ static Sum multiple(const Point& p, const u64* k, u32 words) {
 extern "C" {
 #pragma GCC visibility push(default)
 
+#ifndef CUZKLAB_FIELD_IFMA  // sum_entries_ifma.h has these
 u64 ENTRY(msm_scratch_bytes)(u64 n, u32 bits) {
   const Recoding r = recoding(bits);
   const u64 middle = buckets_of_window(r, 0), last = buckets_of_window(r, r.windows - 1);
   return WindowScratch<Coordinate>::bytes(n, middle > last ? middle : last);
 }
 
-u32 ENTRY(msm_windows)(u32 bits) { return recoding(bits).windows; }
-
 // out = Σ digit_window(scalar_i) · point_i, affine.
 void ENTRY(msm_window)(const Point* points, const u64* scalars, u32 n, u32 bits, u32 window, void* scratch, Point* out) {
   *out = to_affine(window_sum(points, scalars, n, recoding(bits), window, scratch));
-}
-
-// sums: parts × windows, part by part. out = Σ 2^(bits · window) · sum.
-void ENTRY(msm_combine)(const Point* sums, u32 parts, u32 bits, Point* out) {
-  const u32 windows = recoding(bits).windows;
-  Sum r = Sum::infinity();
-  for (u32 w = windows; w-- > 0;) {
-    horner_step(r, bits, sums[w]);
-    for (u32 part = 1; part < parts; part++) add(r, sums[part * windows + w]);
-  }
-  *out = to_affine(r);
 }
 
 u64 ENTRY(sum_scratch_bytes)() { return sizeof(PointTree<Coordinate>) + 64; }
@@ -72,6 +53,20 @@ void ENTRY(masked_sum)(const Point* points, const u64* bitmap, u64 begin, u64 en
     i = stop;
   }
   tree.finish();
+}
+#endif
+
+u32 ENTRY(msm_windows)(u32 bits) { return recoding(bits).windows; }
+
+// sums: parts × windows, part by part. out = Σ 2^(bits · window) · sum.
+void ENTRY(msm_combine)(const Point* sums, u32 parts, u32 bits, Point* out) {
+  const u32 windows = recoding(bits).windows;
+  Sum r = Sum::infinity();
+  for (u32 w = windows; w-- > 0;) {
+    horner_step(r, bits, sums[w]);
+    for (u32 part = 1; part < parts; part++) add(r, sums[part * windows + w]);
+  }
+  *out = to_affine(r);
 }
 
 void ENTRY(sum)(const Point* points, u64 n, Point* out) {

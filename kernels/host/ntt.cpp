@@ -7,6 +7,13 @@
 #include "../field/field_host.h"
 #include "../ntt/butterflies.h"
 
+#ifdef CUZKLAB_FIELD_IFMA
+// ntt_ifma.cpp has the steps, and calls these for what does not fill its lanes.
+#define ntt_scratch_bytes ntt_scratch_bytes_one
+#define ntt_columns ntt_columns_one
+#define ntt_rows ntt_rows_one
+#endif
+
 namespace {
 // Four columns of 32 bytes are two cache lines; four twiddles advance independently of each other.
 constexpr u32 width = 4;

@@ -37,7 +37,7 @@ i64 first_not_canonical(const F* x, u64 n) {
   return -1;
 }
 
-// Independent products, so that a multiply's throughput shows rather than its latency.
+// Independent products, so that a multiply's throughput shows rather than its latency. Only their time counts.
 template <class F>
 void repeat_products(F* x, u64 rounds) {
   for (u64 i = 0; i < rounds; i++)
@@ -66,14 +66,18 @@ void repeat_products(F* x, u64 rounds) {
     for (u64 i = 0; i < n; i++) out[i] = a[i] * unit; \
   } \
   void prefix##_inverse(const F* a, F* out, u64 n) { batch_inverse(a, out, n); } \
-  i64 prefix##_first_not_canonical(const F* a, u64 n) { return first_not_canonical(a, n); } \
-  void prefix##_repeat_products(F* x, u64 rounds) { repeat_products(x, rounds); }
+  i64 prefix##_first_not_canonical(const F* a, u64 n) { return first_not_canonical(a, n); }
 
 extern "C" {
 #pragma GCC visibility push(default)
 
 FIELD_ENTRIES(fp, Fp)
 FIELD_ENTRIES(fr, Fr)
+
+#ifndef CUZKLAB_FIELD_IFMA  // its lanes have their own
+void fp_repeat_products(Fp* x, u64 rounds) { repeat_products(x, rounds); }
+void fr_repeat_products(Fr* x, u64 rounds) { repeat_products(x, rounds); }
+#endif
 
 // out_i = base^i, all in Montgomery form.
 void fr_powers(const Fr* base, Fr* out, u64 n) {

@@ -11,7 +11,7 @@ from cuzklab.backends import native
 def field_path(request, monkeypatch):
     """Each multiply path in turn; one that this CPU lacks is skipped, with the reason."""
     path = next(path for path in native.FIELD_PATHS if path.name == request.param)
-    if path.needs and not path.needs & native.cpu_features(native.find_compiler()):
+    if not path.runs_on(native.cpu_features(native.find_compiler())):
         pytest.skip(f"{platform.processor() or platform.machine()} lacks what the path {path.name} needs")
     monkeypatch.setenv("CUZKLAB_FIELD", request.param)
     return request.param

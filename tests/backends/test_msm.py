@@ -1,11 +1,13 @@
 """Sums of points against arkworks, blst and known discrete logarithms, on random and on hostile input."""
 
+import random
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from cuzklab.backends import host, peers
+from cuzklab.backends.bls12_381 import FP_MODULUS
 from cuzklab.backends.host import msm as msm_module
 from cuzklab.backends.host import parallel
 from tests.backends.judges import (
@@ -65,7 +67,7 @@ HOSTILE_SCALARS = {
 
 @both_groups
 @pytest.mark.parametrize("kind", HOSTILE_SCALARS)
-def test_hostile_scalars(group, kind):
+def test_hostile_scalars(field_path, group, kind):
     n = 700
     points, logarithms = known_points(group, n)
     scalars = HOSTILE_SCALARS[kind](n)
@@ -115,7 +117,58 @@ def test_hostile_points(field_path, group, kind, scalars):
 
 
 @both_groups
-def test_points_outside_the_subgroup_count_with_integer_scalars(group):
+def test_exceptional_pairs_among_regular_ones(field_path, group):
+    # Few different points and few different scalars: every level of the tree meets equal, opposite and infinite points.
+    base, base_logarithms = known_points(group, 24)
+    choice = random.Random(12)
+    n = 3000
+    points, logarithms = np.zeros((n, WIDTH[group]), np.uint64), []
+    negative = np.stack([function("neg", group)(point) for point in base])
+    for i in range(n):
+        k = choice.randrange(30)
+        logarithms.append(0 if k >= 24 else base_logarithms[k] * (-1) ** (i % 2))
+        if k < 24:
+            points[i] = (base, negative)[i % 2][k]
+    few = [1, 2, R - 1, *random_scalars(4, 13)]
+    scalars = [choice.choice(few) for _ in range(n)]
+    for threads in (1, 2):
+        assert (
+            msm(group, points, scalars, threads=threads) == generator_multiple(group, dot(scalars, logarithms))
+        ).all()
+
+
+def test_points_with_a_zero_coordinate_are_not_infinity(field_path):
+    # (0, ±2) lies on G1's curve, outside the subgroup: a point of order three.
+    zero_x = np.stack([host.coordinates_to_limbs((0, y)) for y in (2, FP_MODULUS - 2)])
+    assert host.on_curve_g1(zero_x) == -1 and not host.mul_g1(zero_x[0], 3).any()
+    regular, _ = known_points("g1", 40)
+    for pick in ([0], [0, 0], [0, 1], [0, 0, 0], [1, 0, 0, 1, 1], [0, 1] * 15 + [0]):
+        points = np.concatenate([regular, zero_x[pick], np.zeros((3, 12), np.uint64), regular[:5]])
+        for scalars in ([1] * len(points), random_scalars(len(points), 14)):
+            assert (msm("g1", points, scalars) == arkworks_msm("g1", points, scalars)).all()
+        bits = np.full(-(-len(points) // 64), 2**64 - 1, np.uint64)
+        assert (host.masked_sum_g1(points, bits) == arkworks_msm("g1", points, [1] * len(points))).all()
+    # A coordinate of Fp2 with one zero part.
+    points, _ = known_points("g2", 40)
+    points[7:10] = curve_point("g2")
+    assert not points[7, 6:12].any()
+    for scalars in ([1] * 40, random_scalars(40, 15)):
+        assert (msm("g2", points, scalars) == arkworks_msm("g2", points, scalars)).all()
+
+
+@pytest.mark.parametrize("n", [*range(1, 20), 4095, 4096, 4097, 8192 + 17])
+def test_sums_of_every_length(field_path, n):
+    # Lanes and groups that are just full, or one short or beyond.
+    base, logarithms = known_points("g1", 64)
+    points = np.ascontiguousarray(base[np.arange(n) * 29 % 64])
+    total = sum(logarithms[i * 29 % 64] for i in range(n))
+    bitmap = np.full(-(-n // 64), 2**64 - 1, np.uint64)
+    assert (host.masked_sum_g1(points, bitmap, threads=1) == generator_multiple("g1", total)).all()
+    assert (msm("g1", points, [1] * n, threads=1) == generator_multiple("g1", total)).all()
+
+
+@both_groups
+def test_points_outside_the_subgroup_count_with_integer_scalars(field_path, group):
     point = curve_point(group)
     scalars = random_scalars(5, 6)
     expected = function("mul", group)(point, sum(scalars))  # not reduced modulo r: the point's order is another
@@ -123,7 +176,7 @@ def test_points_outside_the_subgroup_count_with_integer_scalars(group):
 
 
 @both_groups
-def test_a_bucket_larger_than_a_group_of_the_tree(group):
+def test_a_bucket_larger_than_a_group_of_the_tree(field_path, group):
     # All points meet in one bucket of each window, and the tree works in groups of 8192 entries.
     base, logarithms = known_points(group, 64)
     n = 20_000 if group == "g1" else 9000
@@ -150,7 +203,7 @@ def test_parts_of_the_points_merge(monkeypatch):
         assert (msm("g1", points, scalars, threads=threads) == expected).all()
 
 
-def test_more_threads_than_windows_split_the_points():
+def test_more_threads_than_windows_split_the_points(field_path):
     points, logarithms = known_points("g1", 5000)
     scalars = random_scalars(5000, 8)
     assert (msm("g1", points, scalars, threads=40) == generator_multiple("g1", dot(scalars, logarithms))).all()
@@ -177,7 +230,7 @@ def test_masked_sum(field_path, group, fill):
         assert (function("masked_sum", group)(points, bitmap, threads=threads) == expected).all()
 
 
-def test_masked_sum_on_threads_equals_that_of_one_and_of_blst():
+def test_masked_sum_on_threads_equals_that_of_one_and_of_blst(field_path):
     base, _ = known_points("g1", 256)
     points = np.ascontiguousarray(base[np.arange(20_000) * 37 % 256])
     bitmap = np.random.default_rng(4).integers(0, 2**64, -(-20_000 // 64), dtype=np.uint64)
@@ -224,7 +277,7 @@ def test_classify_and_gather():
 
 
 @both_groups
-def test_a_split_msm_equals_the_whole(group):
+def test_a_split_msm_equals_the_whole(field_path, group):
     points, _ = known_points(group, 500)
     scalars = [k if i % 5 == 0 else i % 2 for i, k in enumerate(random_scalars(500))]
     ones, tail, _ = host.classify(scalars_to_limbs(scalars))

@@ -26,7 +26,7 @@ def evaluate(coefficients: list[int], x: int) -> int:
 @pytest.mark.parametrize("log_n", range(8))
 @pytest.mark.parametrize("root", [host.SNARKJS_ROOT, host.BELLMAN_ROOT], ids=["snarkjs", "bellman"])
 @pytest.mark.parametrize("coset", [None, 7])
-def test_forward_is_evaluation_and_inverse_brings_it_back(log_n, root, coset):
+def test_forward_is_evaluation_and_inverse_brings_it_back(field_path, log_n, root, coset):
     n = 1 << log_n
     coefficients, omega, g = random_scalars(n, log_n), pow(root, 2**32 >> log_n, R), coset or 1
     values = montgomery(coefficients)
@@ -47,7 +47,7 @@ def test_larger_sizes_at_some_points(field_path, log_n):
         assert result[i] == evaluate(coefficients, pow(omega, i, R))
 
 
-def test_bytes_do_not_depend_on_threads():
+def test_bytes_do_not_depend_on_threads(field_path):
     start = montgomery(random_scalars(1 << 12))
     for inverse in (False, True):
         results = []
@@ -56,6 +56,31 @@ def test_bytes_do_not_depend_on_threads():
             host.ntt(values, inverse=inverse, coset=5, threads=threads)
             results.append(values.tobytes())
         assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("kind", ["largest", "zero", "one and zeros", "largest in turn"])
+@pytest.mark.parametrize("log_n", [6, 13, 16])
+def test_extreme_values(field_path, kind, log_n):
+    n = 1 << log_n
+    values = np.zeros((n, 4), np.uint64)
+    largest = host.ints_to_limbs([R - 1], 4)
+    if kind == "largest":
+        values[:] = largest
+    elif kind == "one and zeros":
+        values[0] = largest
+    elif kind == "largest in turn":
+        values[::2] = largest
+    before = values.copy()
+    host.ntt(values, threads=1)
+    result = host.limbs_to_ints(values)
+    if kind in ("zero", "one and zeros"):
+        assert result == [R - 1 if kind == "one and zeros" else 0] * n
+    else:
+        # A constant sequence transforms to one value at 0, an alternating one to another at n/2 too.
+        peaks = {0: n} if kind == "largest" else {0: n // 2, n // 2: n // 2}
+        assert result == [(R - 1) * peaks.get(i, 0) % R for i in range(n)]
+    host.ntt(values, inverse=True, threads=1)
+    assert (values == before).all()
 
 
 def test_h_polynomial_is_the_product_minus_c_on_odd_powers(field_path):

@@ -3,9 +3,23 @@
 import pytest
 
 from cuzklab.check import explore
-from cuzklab.policies.effects import Acquire, Compute, Fork, Join, Launch, Notify, QueryFree, Release, Wait
-from cuzklab.policies.model import program
-from tests.check.programs import GPU, LOCKS, PARTITION, SEMAPHORE, plain, script
+from cuzklab.policies.effects import (
+    Acquire,
+    ClearFlag,
+    Compute,
+    Fork,
+    Join,
+    Launch,
+    Notify,
+    QueryFree,
+    ReadFlag,
+    Release,
+    SetFlag,
+    Wait,
+    WaitClear,
+)
+from cuzklab.policies.model import Flag, Partition, program
+from tests.check.programs import FLAG, GPU, LOCKS, PARTITION, SEMAPHORE, SIZES, kinds, plain, script
 
 RED, _ = LOCKS
 WORK = Compute("stage", PARTITION)
@@ -104,3 +118,28 @@ def test_reduction_keeps_apart_what_shares_a_device():
     programs = {name: script(("alloc", 4, "fail"), ("free", False)) for name in "ab"}
     assert states(programs, partial_order=False) == 9
     assert states(programs) == 9
+
+
+def test_a_flag_counts_as_state_only_where_somebody_looks_at_it():
+    writers = {name: plain(SetFlag(FLAG), ClearFlag(FLAG)) for name in "abc"}
+    # Nobody looks: the effects of each writer commute with all others, so that one order of six steps is enough.
+    assert states(writers) == 7
+    assert states(writers | {"d": plain(ReadFlag(FLAG))}) > 2 * 3**3
+    # A flag that nobody clears any more holds back whoever waits for that.
+    found = explore({"a": (plain(SetFlag(FLAG)),), "b": (plain(WaitClear(FLAG)),)})
+    assert [(finding.kind, finding.actors) for finding in found.findings] == [("lost_wakeup", ("b",))]
+
+
+def test_each_partitions_flag_is_watched_where_workers_are_alike():
+    @program
+    def one(p):
+        flag = Flag(f"{p.name}.flag")
+        yield SetFlag(flag)
+        yield Notify(SEMAPHORE)
+        yield ReadFlag(flag)
+        yield Wait(SEMAPHORE)
+        yield Wait(SEMAPHORE)
+
+    programs = {f"w{number}": (one(Partition(number, 0, SIZES)),) for number in range(3)}
+    found = explore(programs)
+    assert kinds(found) == ["lost_wakeup"] == kinds(explore(programs, symmetric=False))

@@ -12,7 +12,7 @@ from cuzklab.stages import PartitionSizes
 GPU = Gpu(0, 1000, margin_bytes=10)
 P = Partition(0, 0, PartitionSizes(960, 320, 640, {("h_msm", ""): 300}))
 LOCKS = (Lock("red"), Lock("blue"))
-BELL, BOX, FLAG = Semaphore("bell"), Queue("box", 1), Flag("flag")
+BELL, BOX, FLAG, SLOT = Semaphore("bell"), Queue("box", 1), Flag("flag"), GPU.slot("kept")
 
 
 @program
@@ -33,6 +33,13 @@ def script(*steps: tuple[Any, ...]):
             case "free":
                 if buffers:
                     yield e.Free(buffers.pop(), device_wide=arguments[0])
+            case "keep":
+                if buffers and (before := (yield e.Exchange(SLOT, buffers.pop()))) is not None:
+                    buffers.append(before)
+            case "take":
+                if (before := (yield e.Exchange(SLOT))) is not None:
+                    buffers.append(before)
+                results.append(before)
             case "launch":
                 yield e.Launch(GPU, "h_msm", P, uses=tuple(buffers[:1]))
             case "upload":
@@ -43,6 +50,8 @@ def script(*steps: tuple[Any, ...]):
             case "fork":
                 tasks.append((yield e.Fork(script(*arguments[0]), "child")))
                 results.append(tasks[-1])
+            case "fork_adopting":
+                tasks[-1:] = [(yield e.Fork(script(*arguments[0]), "heir", adopts=tuple(tasks[-1:])))]
             case "join":
                 if tasks:
                     yield e.Join(tasks.pop())
@@ -59,6 +68,10 @@ _SIMPLE: Mapping[str, Callable[..., e.Effect]] = {
     "compute": lambda: e.Compute("prep_msm", P),
     "wait": lambda: e.Wait(BELL),
     "set": lambda: e.SetFlag(FLAG),
+    "clear": lambda: e.ClearFlag(FLAG),
+    "wait_clear": lambda: e.WaitClear(FLAG),
+    "exchange": lambda value: e.Exchange(SLOT, value),
+    "free_host": lambda: e.FreeHost(P.abc, P),
     "read": lambda: e.ReadFlag(FLAG),
     "put": lambda item: e.Put(BOX, item),
     "get": lambda: e.Get(BOX),
@@ -160,6 +173,11 @@ def run_on_model(programs: Mapping[str, Program], choose: random.Random) -> Mode
             move(subject)
     except e.PolicyFault as fault:
         return ModelRun("device_oom" if isinstance(fault, e.OutOfDeviceMemory) else "fault", results, fault, world)
+    return ModelRun("deadlock" if actors else "leak" if leaks(world) else "ok", results, None, world)
+
+
+def leaks(world: e.World) -> bool:
+    """Whether something was not given back, but for a buffer that is kept."""
     held = any(world.read(lock) for lock in LOCKS)
-    left = held or world.read(("live", GPU)) or world.read(("reserved", GPU)) or world.read(("pinned", P.abc))
-    return ModelRun("deadlock" if actors else "leak" if left else "ok", results, None, world)
+    lost = set(e.live_buffers(world, GPU)) - {world.read(SLOT)}
+    return bool(held or lost or world.read(("reserved", GPU)) or world.read(("pinned", P.abc)))

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from cuzklab.check import explore
 from cuzklab.policies import effects as e
+from cuzklab.policies.model import program
 from cuzklab.simulate.costs import Machine
 from cuzklab.simulate.interpreter import Interpreter
-from tests.interpreters.systems import GPU, LOCKS, P, run_on_model, script
+from tests.interpreters.systems import BELL, BOX, GPU, leaks, run_on_model, script
 from tests.live.programs import run_small
 from tests.simulate.conftest import SHAPE, toy_hardware
 
@@ -31,9 +32,7 @@ def simulated(programs):
     ending = interpreter.run(programs)
     for fault in ending.faults.values():
         return "device_oom" if isinstance(fault, e.OutOfDeviceMemory) else "fault", ending
-    read = interpreter.world.read
-    left = any(map(read, (*LOCKS, ("live", GPU), ("reserved", GPU), ("pinned", P.abc))))
-    return "deadlock" if ending.stuck else "leak" if left else "ok", ending
+    return "deadlock" if ending.stuck else "leak" if leaks(interpreter.world) else "ok", ending
 
 
 def allowed(programs):
@@ -93,6 +92,40 @@ CERTAIN = {
     "a reservation not held": ({"a": script(("unreserve", 600))}, "fault"),
     "a child that never ends": ({"a": script(("fork", (("wait",),)), ("join",))}, "deadlock"),
     "a child that its parent lets go on": ({"a": script(("fork", (("wait",),)), ("ring",), ("join",))}, "ok"),
+    "a buffer kept": ({"a": script(("alloc", 600, ()), ("keep",))}, "ok"),
+    "a buffer kept and taken out": ({"a": script(("alloc", 600, ()), ("keep",), ("take",), ("free", False))}, "ok"),
+    "a buffer kept and freed by another": (
+        {
+            "a": script(("alloc", 600, ()), ("keep",), ("ring",)),
+            "b": script(("wait",), ("take",), ("free", False), ("alloc", 900, ()), ("free", False)),
+        },
+        "ok",
+    ),
+    "a buffer pushed out of its slot": ({"a": script(("alloc", 600, ()), ("keep",), ("exchange", 0))}, "leak"),
+    "memory that is kept is missing": ({"a": script(("alloc", 600, ()), ("keep",), ("alloc", 501, ()))}, "device_oom"),
+    "a flag that nobody clears": ({"a": script(("set",), ("wait_clear",))}, "deadlock"),
+    "a flag that is clear": ({"a": script(("set",), ("clear",), ("wait_clear",))}, "ok"),
+    "a flag that another clears": (
+        {"a": script(("set",), ("ring",), ("wait_clear",)), "b": script(("wait",), ("clear",))},
+        "ok",
+    ),
+    "host memory freed twice": ({"a": script(("free_host",), ("free_host",))}, "fault"),
+    "host memory uploaded and freed": (
+        {
+            "a": script(
+                ("pin",), ("alloc", 320, ()), ("upload",), ("launch",), ("unpin",), ("free_host",), ("free", True)
+            )
+        },
+        "ok",
+    ),
+    "host memory uploaded after it was freed": (
+        {"a": script(("alloc", 320, ()), ("free_host",), ("upload",))},
+        "fault",
+    ),
+    "a failing task that was given away": (
+        {"a": script(("fork", (("wait",), ("alloc", 1001, ()))), ("fork_adopting", (("ring",),)), ("join",))},
+        "device_oom",
+    ),
     "memory handed on": (
         {
             "a": script(("alloc", 700, ()), ("ring",), ("free", False)),
@@ -115,6 +148,38 @@ def test_systems_with_one_possible_outcome_have_it_everywhere(name):
         assert not kinds
 
 
+@program
+def fails_when_told():
+    yield e.Wait(BELL)
+    yield e.Alloc(GPU, "too large", GPU.vram_bytes + 1)
+
+
+@program
+def heir(task):
+    try:
+        yield e.Join(task)
+    except e.OutOfDeviceMemory:
+        yield e.Put(BOX, "told")
+
+
+@program
+def gives_away():
+    task = yield e.Fork(fails_when_told())
+    rest = yield e.Fork(heir(task), adopts=(task,))
+    yield e.Notify(BELL)
+    told = yield e.Get(BOX)
+    yield e.Join(rest)
+    return told
+
+
+def test_the_fault_of_a_task_reaches_the_one_that_adopted_it():
+    programs = {"a": gives_away()}
+    outcome, ended = live(programs)
+    assert (outcome, ended.results) == ("ok", {"a": "told"})
+    virtual, ending = simulated(programs)
+    assert (virtual, ending.results["a"]) == ("ok", "told")
+
+
 _OPTIONS = st.fixed_dictionaries(
     {},
     optional={"on_full": st.just("wait"), "pooled": st.just(True), "device_wide": st.just(True)},
@@ -127,7 +192,7 @@ _STEP = st.one_of(
     st.tuples(st.sampled_from(("reserve", "unreserve")), st.sampled_from((400, 700))),
     st.sampled_from((
         ("launch",), ("compute",), ("ring",), ("wait",), ("get",), ("set",), ("read",), ("sync",), ("trim",),
-        ("query",), ("join",),
+        ("query",), ("join",), ("clear",), ("wait_clear",), ("keep",), ("take",), ("free_host",),
     )),
 )  # fmt: skip
 _FORK = st.tuples(st.just("fork"), st.lists(_STEP, max_size=2).map(tuple))

@@ -62,6 +62,9 @@ class SmallWorkload:
             Piece(np.full(target.size_bytes // 8, 7, np.uint64), target, 0, target.size_bytes) for target in targets
         ]
 
+    def free_host(self, partition: Partition, buffer: HostBuffer) -> None:
+        self.ran.append(f"{partition.name} free {buffer.name}")
+
     def finished(self, partition: Partition) -> None:
         self.finished_partitions.append(partition.name)
 

@@ -11,6 +11,7 @@ from cuzklab import policies
 from cuzklab.backends.device import DeviceMemoryExhausted
 from cuzklab.backends.emulated import EmulatedDevice
 from cuzklab.live.work import StageFailed
+from cuzklab.policies import Policy
 from cuzklab.policies import effects as e
 from cuzklab.policies.engine import EngineConfig, engine_programs
 from cuzklab.policies.model import Flag, Gpu, Lock, Queue, Semaphore, WaitFor, program
@@ -171,7 +172,7 @@ def test_what_runs_out_of_memory_fails_alone_and_gives_everything_back():
         yield e.Unpin(p.abc)
         yield e.Release(gpu.lock)
 
-    outcomes, ran = engine(SimpleNamespace(prove_partition=prove_partition), partitions=3)
+    outcomes, ran = engine(Policy("test", "", SimpleNamespace(prove_partition=prove_partition)), partitions=3)
     assert ran.ended.outcome == "ok" and ran.ended.leaks == ()
     assert [outcome.ok for outcome in outcomes] == [True, False, True]
     assert str(outcomes[1].fault) == "big needs 700 B, but 320 B of 1000 B are in use"
@@ -202,7 +203,7 @@ def test_a_policy_that_raises_stops_the_run_and_is_named():
         yield e.Acquire(gpu.lock)
         raise KeyError("a mistake")
 
-    _, ran = engine(SimpleNamespace(prove_partition=prove_partition))
+    _, ran = engine(Policy("test", "", SimpleNamespace(prove_partition=prove_partition)))
     assert ran.ended.outcome == "fault"
     assert "KeyError at test_endings.py:" in ran.ended.explanation
     assert ran.ended.explanation.startswith("gpu0.w")

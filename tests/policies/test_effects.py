@@ -5,10 +5,13 @@ import pytest
 from cuzklab.policies.effects import (
     Acquire,
     Alloc,
+    ClearFlag,
     DeviceSync,
     DoubleFree,
+    Exchange,
     Fork,
     Free,
+    FreeHost,
     Get,
     Join,
     Launch,
@@ -24,16 +27,18 @@ from cuzklab.policies.effects import (
     Reserve,
     SetFlag,
     TrimPool,
+    Unpin,
     Unreserve,
     Upload,
     UseAfterFree,
     Wait,
+    WaitClear,
     WaitEvent,
     WrongDevice,
     live_bytes,
     pool_bytes,
 )
-from cuzklab.policies.model import Flag, Gpu, Lock, Partition, Queue, Semaphore, program
+from cuzklab.policies.model import Flag, Gpu, Lock, Partition, Queue, Semaphore, Task, program
 from cuzklab.stages import POREP_32G, partition_sizes
 
 GPU = Gpu(0, 100, 5)
@@ -202,3 +207,53 @@ def test_join_waits_for_the_end_of_the_task(world):
     assert not Join(task).ready(world, "w0")
     world.write(("task", task.actor), "ended")
     assert Join(task).ready(world, "w0")
+
+
+def test_the_name_of_a_forked_program_is_free_when_it_has_been_joined(world):
+    @program
+    def child():
+        return
+        yield
+
+    def names():
+        return [do(world, Fork(child())).actor for _ in range(2)]
+
+    assert names() == ["w0/child", "w0/child#2"]
+    world.write(("task", "w0/child"), "ended")
+    assert do(world, Fork(child())).actor == "w0/child#3"
+    do(world, Join(Task("w0/child")))
+    assert do(world, Fork(child())).actor == "w0/child"
+
+
+def test_a_slot_gives_what_was_there_to_one_actor(world):
+    slot, x = GPU.slot("kept"), do(world, Alloc(GPU, "x", 60))
+    assert do(world, Exchange(slot, x)) is None
+    assert do(world, Exchange(slot), "w1") == x
+    assert do(world, Exchange(slot), "w2") is None
+    # Who takes a buffer out has to give it back; who puts one in has given it away.
+    assert Exchange(slot).undo(x) == Exchange(slot, x)
+    assert Exchange(slot, x).settles == Free(x).settles == Alloc(GPU, "x", 60).undo(x).settles
+    assert (Exchange(slot, 1).settles, Exchange(slot).settles, Exchange(slot).undo(1)) == (None, None, None)
+
+
+def test_a_flag_can_be_waited_for(world):
+    flag = Flag("throttle")
+    assert WaitClear(flag).ready(world, "w0")
+    do(world, SetFlag(flag))
+    assert not WaitClear(flag).ready(world, "w0")
+    assert SetFlag(flag).undo(None) == ClearFlag(flag)
+    do(world, ClearFlag(flag))
+    assert WaitClear(flag).ready(world, "w0")
+
+
+def test_host_memory_is_freed_once_and_not_uploaded_afterwards(world):
+    do(world, FreeHost(PARTITION.abc, PARTITION))
+    with pytest.raises(DoubleFree, match=r"p0\.0\.abc was freed before"):
+        do(world, FreeHost(PARTITION.abc, PARTITION))
+    with pytest.raises(UseAfterFree, match=r"upload uses p0\.0\.abc, which was freed"):
+        Upload(PARTITION.abc, (), PARTITION.stream(GPU, "upload"), PARTITION).start(world, "w0")
+
+
+def test_a_pooled_pin_is_undone_as_one():
+    assert Pin(PARTITION.abc, pooled=True).undo(None) == Unpin(PARTITION.abc, pooled=True)
+    assert Unpin(PARTITION.abc).settles == Unpin(PARTITION.abc, pooled=True).settles

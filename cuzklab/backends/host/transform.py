@@ -122,7 +122,7 @@ def _transform(
     # More pieces than threads, so that a thread which lost its core does not hold up the others.
     pieces = 1 if threads == 1 else 4 * threads
     for step, count in ((column_step, columns), (row_step, rows)):
-        run(step, ranges(count, pieces, multiple=4), threads, lambda: np.empty(scratch_bytes, np.uint8))
+        run(step, ranges(count, pieces, multiple=8), threads, lambda: np.empty(scratch_bytes, np.uint8))
 
 
 def h_polynomial(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, threads: int | None = None) -> np.ndarray:
