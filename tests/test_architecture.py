@@ -75,11 +75,7 @@ def test_only_the_command_line_and_the_entry_points_know_all():
 
 def test_modules_stay_readable():
     long = {str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in modules()}
-    assert {name: lines for name, lines in long.items() if lines > EXCEPTIONS.get(name, 450)} == {}
-
-
-# The effects are one language: their rules are read side by side.
-EXCEPTIONS = {"policies/effects.py": 900}
+    assert {name: lines for name, lines in long.items() if lines > 450} == {}
 
 
 def test_help_needs_neither_cuda_nor_the_heavy_packages():
