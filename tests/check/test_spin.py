@@ -65,7 +65,7 @@ def test_three_workers_of_each_policy(tmp_path):
 
 @pytest.mark.slow
 def test_two_workers_of_the_other_policies(tmp_path):
-    # Not phase10_ticket: that its counter in a slot ends at the number of workers cannot be told from its program alone.
+    # Not phase10_ticket: that its counter, kept in a slot, has an end cannot be told from one worker alone.
     names = ("phase7", "phase10_handoff", "phase10_reservation", "phase11", "phase12", "resident")
     assert_agreement(tmp_path, {name: workers_of(name, {}, 2, 16) for name in names}, 16)
 
