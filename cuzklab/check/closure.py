@@ -21,6 +21,7 @@ from cuzklab.errors import BadInput
 from cuzklab.policies.effects import (
     Alloc,
     Effect,
+    Exchange,
     Fork,
     Get,
     Launch,
@@ -33,7 +34,7 @@ from cuzklab.policies.effects import (
     Unreserve,
     Upload,
 )
-from cuzklab.policies.model import Buffer, Event, Gpu, Program, Queue, Stream, Task
+from cuzklab.policies.model import Buffer, Event, Gpu, Program, Queue, Slot, Stream, Task
 
 END = 0  # the target of a branch after which the actor has ended
 MAX_NODES = 20_000
@@ -94,7 +95,7 @@ class _Bounds:
     free_bytes: dict[Gpu, frozenset[int]] = field(default_factory=dict)
     issued: dict[Stream, int] = field(default_factory=dict)
     forks: dict[str, int] = field(default_factory=dict)
-    items: dict[Queue, tuple[Any, ...]] = field(default_factory=dict)
+    items: dict[Queue | Slot, tuple[Any, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -262,6 +263,8 @@ class _Closure:
                 return [Event(effect.stream, count) for count in range(bounds.issued.get(effect.stream, 0) + 1)]
             case Get():
                 return list(bounds.items.get(effect.queue, ()))
+            case Exchange():
+                return list(bounds.items.get(effect.slot, (None,)))
             case Fork():
                 first = child_name(node.actor, effect)
                 more = range(2, bounds.forks.get(first, 1) + 1)
@@ -317,10 +320,10 @@ def _widened(system: ClosedSystem, bounds: _Bounds, told: Mapping[Gpu, Collectio
                 name = child_name(point.actor, effect)
                 forks = system.longest(lambda other, name=name: _forks(other, name))
                 wider.forks[name] = max(forks, bounds.forks.get(name, 0))
-            case Put(queue=queue, item=item):
-                known = wider.items.setdefault(queue, ())
+            case Put(queue=place, item=item) | Exchange(slot=place, value=item):
+                known = wider.items.setdefault(place, (None,) if isinstance(place, Slot) else ())
                 if item not in known:
-                    wider.items[queue] = (*known, item)
+                    wider.items[place] = (*known, item)
     return wider
 
 

@@ -75,7 +75,9 @@ def promela(systems: Sequence[ClosedSystem], queue_bound: int) -> Translation:
     cases = [f"  :: c_expr {{ chosen_case == {case} }} -> {one.beginning()}" for case, one in enumerate(translated)]
     left: dict[str, set[str]] = {}
     for thing, variable in {pair: None for one in translated for pair in one.names.left}:
-        left.setdefault(thing, set()).add(variable)
+        kept = {expression for one in translated for expression in one.names.kept.get(variable, ())}
+        unless = f" && !({' || '.join(sorted(kept))})" if kept else ""
+        left.setdefault(thing, set()).add(f"({variable}{unless})")
     things = dict(enumerate(sorted(left), 1))
     text = "\n".join(
         [

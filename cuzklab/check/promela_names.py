@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cuzklab.check.closure import ClosedSystem
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Acquire, Pin, RecordEvent, Release, Reserve, Unpin, Unreserve, WaitEvent
-from cuzklab.policies.model import Buffer, Event, Gpu, Queue, Semaphore, Stream
+from cuzklab.policies.model import Buffer, Event, Flag, Gpu, HostBuffer, Queue, Semaphore, Slot, Stream
 
 _MAX_UNITS = 2**30  # sums of two amounts must fit in 31 bits
 
@@ -18,6 +18,7 @@ class Variables:
     def __init__(self) -> None:
         self._names: dict[Hashable, str] = {}
         self._types: dict[str, str] = {}
+        self._values: dict[Hashable, list] = {}
 
     def name(self, kind: str, *key: Hashable, type: str = "byte", size: str = "") -> str:
         """The variable that stands for a thing: its kind, and what it is."""
@@ -30,6 +31,13 @@ class Variables:
             self._names[kind, key] = name
             self._types[name] = f"{type} {name}{size};"
         return self._names[kind, key]
+
+    def number(self, place: Queue | Slot, value: object) -> int:
+        """What stands for a value in a queue or in a slot; an empty slot is 0."""
+        known = self._values.setdefault(place, [None] if isinstance(place, Slot) else [])
+        if value not in known:
+            known.append(value)
+        return known.index(value)
 
     def declarations(self) -> Iterable[str]:
         return self._types.values()
@@ -45,6 +53,8 @@ class Names:
         What stands for an actor as the holder of a lock.
     initial : dict of str to int
         Variables with their values at the start; filled as they are named, and 0 for the others.
+    kept : dict of str to set of str
+        Of variables of buffers: expressions under which they are not left; filled as they are named.
     observed : set of Stream
         Streams whose pieces of work are counted, because of their events.
     awaited : dict of Stream to set of Event
@@ -61,7 +71,7 @@ class Names:
     def __post_init__(self) -> None:
         self.identities = {actor: number for number, actor in enumerate(self.system.actors(), 1)}
         self.initial: dict[str, int] = {}
-        self._items: dict[Queue, list] = {}
+        self.kept: dict[str, set[str]] = {}
         effects = [point.effect for point in self.system.points]
         waits = [effect for effect in effects if isinstance(effect, WaitEvent)]
         self.observed = {effect.stream for effect in effects if isinstance(effect, RecordEvent)}
@@ -120,8 +130,18 @@ class Names:
             raise BadInput(f"queue {queue.name}: a capacity of {capacity} has no translation")
         return self.variables.name("queue", queue.name, capacity, type="chan", size=f" = [{capacity}] of {{ byte }}")
 
-    def item(self, queue: Queue, item: object) -> int:
-        known = self._items.setdefault(queue, [])
-        if item not in known:
-            known.append(item)
-        return known.index(item)
+    def flag(self, flag: Flag) -> str:
+        return self.variables.name("flag", flag)
+
+    def freed(self, buffer: HostBuffer) -> str:
+        return self.variables.name("freed", buffer)
+
+    def slot(self, slot: Slot) -> str:
+        return self.variables.name("slot", slot)
+
+    def keep(self, slot: Slot, value: object) -> int:
+        """The number of a value in a slot; a buffer that lies there is not left."""
+        number = self.variables.number(slot, value)
+        if isinstance(value, Buffer):
+            self.kept.setdefault(self.live(value), set()).add(f"{self.slot(slot)} == {number}")
+        return number

@@ -17,8 +17,10 @@ from cuzklab.policies.effects import (
     Compute,
     DeviceSync,
     Effect,
+    Exchange,
     Fork,
     Free,
+    FreeHost,
     Get,
     Join,
     Launch,
@@ -36,6 +38,7 @@ from cuzklab.policies.effects import (
     Unreserve,
     Upload,
     Wait,
+    WaitClear,
     WaitEvent,
 )
 from cuzklab.policies.model import Buffer, Event, Gpu, Stream
@@ -163,7 +166,10 @@ def _counted(names: Names, stream: Stream, *kinds: str) -> list[str]:
 
 def _upload(names: Names, point: Point, effect: Upload) -> list[Option]:
     # The copy is done as soon as it is queued, so that nobody sees the device busy with it.
-    options, well = _misuse(names, point, effect.stream.gpu, effect.targets)
+    freed = names.freed(effect.source)
+    options, well = _misuse(names, point, effect.stream.gpu, effect.targets, (f"{freed} == 0",))
+    options.append(Option((f"{freed} != 0",), (), _failure(point, "use_after_free")))
+    well.append(f"{freed} == 0")
     changes = _counted(names, effect.stream, "issued", "done")
     return [*options, Option(tuple(well), tuple(changes), _next(point))]
 
@@ -260,16 +266,36 @@ def _wait(names: Names, point: Point, effect: Wait) -> list[Option]:
 
 
 def _set_flag(names: Names, point: Point, effect: SetFlag | ClearFlag) -> list[Option]:
-    changes = (f"{names.variables.name('flag', effect.flag)} = {int(isinstance(effect, SetFlag))}",)
+    changes = (f"{names.flag(effect.flag)} = {int(isinstance(effect, SetFlag))}",)
     return [Option((), changes, _next(point))]
 
 
 def _read_flag(names: Names, point: Point, effect: ReadFlag) -> list[Option]:
-    return _by_value(names, point, names.variables.name("flag", effect.flag), int)[:-1]
+    return _by_value(names, point, names.flag(effect.flag), int)[:-1]
+
+
+def _wait_clear(names: Names, point: Point, effect: WaitClear) -> list[Option]:
+    return [Option((f"{names.flag(effect.flag)} == 0",), (), _next(point))]
+
+
+def _free_host(names: Names, point: Point, effect: FreeHost) -> list[Option]:
+    freed = names.freed(effect.buffer)
+    return [
+        Option((f"{freed} == 0",), (f"{freed} = 1",), _next(point)),
+        Option((f"{freed} != 0",), (), _failure(point, "double_free")),
+    ]
+
+
+def _exchange(names: Names, point: Point, effect: Exchange) -> list[Option]:
+    slot, changes = names.slot(effect.slot), (f"{names.slot(effect.slot)} = {names.keep(effect.slot, effect.value)}",)
+    return [
+        Option((f"{slot} == {names.keep(effect.slot, branch.received)}",), changes, branch.target)
+        for branch in point.branches
+    ]
 
 
 def _put(names: Names, point: Point, effect: Put) -> list[Option]:
-    queue, item = names.queue(effect.queue), names.item(effect.queue, effect.item)
+    queue, item = names.queue(effect.queue), names.variables.number(effect.queue, effect.item)
     if effect.queue.capacity is not None:
         return [Option((f"nfull({queue})",), (f"{queue}!{item}",), _next(point))]
     return [
@@ -281,7 +307,7 @@ def _put(names: Names, point: Point, effect: Put) -> list[Option]:
 def _get(names: Names, point: Point, effect: Get) -> list[Option]:
     queue, options = names.queue(effect.queue), []
     for branch in point.branches:
-        item = names.item(effect.queue, branch.received)
+        item = names.variables.number(effect.queue, branch.received)
         options.append(Option((f"{queue}?[{item}]",), (f"{queue}?{item}",), branch.target))
     return options
 
@@ -327,5 +353,5 @@ RULES: dict[type[Effect], Callable[..., list[Option]]] = {
     Launch: _launch, Compute: _compute, DeviceSync: _device_sync,
     TrimPool: _trim_pool, QueryFree: _query_free, Notify: _notify, Wait: _wait,
     SetFlag: _set_flag, ClearFlag: _set_flag, ReadFlag: _read_flag, Put: _put,
-    Get: _get, Fork: _fork, Join: _join,
+    Get: _get, Fork: _fork, Join: _join, WaitClear: _wait_clear, Exchange: _exchange, FreeHost: _free_host,
 }  # fmt: skip

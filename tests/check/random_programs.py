@@ -5,13 +5,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from cuzklab.policies import effects as e
-from cuzklab.policies.model import Buffer, Flag, Gpu, Lock, Partition, Program, Queue, Semaphore, program
+from cuzklab.policies.model import Buffer, Flag, Gpu, Lock, Partition, Program, Queue, Semaphore, Slot, program
 
 GPUS = (Gpu(0, vram_bytes=10, margin_bytes=0), Gpu(1, vram_bytes=6, margin_bytes=0))
 SIZES = SimpleNamespace(abc=6, d_a=4, d_bc=2, scratch={("work", "scratch"): 3})
 PARTITION = Partition(0, 0, SIZES)
 LOCKS = (Lock("red"), Lock("blue"))
 BELL, FLAG, BOX, HEAP = Semaphore("bell", 1), Flag("flag"), Queue("box", 1), Queue("heap")
+SLOT = Slot("kept")
 COMPUTE = "compute"
 
 Step = tuple[Any, ...]
@@ -42,6 +43,9 @@ def script(*steps: Step, given: tuple[Buffer, ...] = ()):
                 yield e.Launch(GPUS[gpu], "work", PARTITION, part, uses=tuple(buffers[-1:]))
             case "upload":
                 yield e.Upload(PARTITION.abc, tuple(buffers[-1:]), PARTITION.stream(GPUS[0], arguments[0]), PARTITION)
+            case "exchange":
+                taken = yield e.Exchange(SLOT, buffers.pop() if buffers and arguments[0] else None)
+                buffers += [taken] if taken else []
             case "record":
                 events.append((yield e.RecordEvent(PARTITION.stream(GPUS[0], arguments[0]))))
             case "wait_event" if events:
@@ -96,6 +100,8 @@ _PLAIN = {
     "wait": lambda: e.Wait(BELL),
     "set": lambda: e.SetFlag(FLAG),
     "clear": lambda: e.ClearFlag(FLAG),
+    "wait_clear": lambda: e.WaitClear(FLAG),
+    "free_host": lambda: e.FreeHost(PARTITION.abc, PARTITION),
     "put": lambda which, item: e.Put((BOX, HEAP)[which], item),
 }
 
@@ -107,14 +113,14 @@ def _alloc(draw: random.Random) -> Step:
     for option in ("pooled", "device_wide"):
         if draw.random() < 0.3:
             options[option] = True
-    gpu = int(draw.random() < 0.03)
+    gpu = int(draw.random() < 0.07)
     size = 11 if draw.random() < 0.03 else draw.randrange(2, 8)
     return "alloc", gpu, size, tuple(options.items()), draw.random() < 0.5
 
 
 def _simple(draw: random.Random) -> Step:
     """One step of any kind; those that can only fail unless another came before are rare."""
-    gpu = int(draw.random() < 0.03)
+    gpu = int(draw.random() < 0.07)
     return draw.choice(
         (
             lambda: draw.choice((("acquire", 0), ("acquire", 1), *[("compute",)] * 3, ("release", draw.randrange(2)))),
@@ -133,6 +139,8 @@ def _simple(draw: random.Random) -> Step:
             lambda: ("get", draw.randrange(2)),
             lambda: (draw.choice(("sync", "trim")),),
             lambda: (draw.choice(("notify", "wait")),),
+            lambda: ("exchange", draw.random() < 0.6),
+            lambda: ("wait_clear",) if draw.random() < 0.8 else ("free_host",),
             lambda: (draw.choice(("set", "clear", "wait_unless_set")),),
         )
     )()
@@ -141,7 +149,19 @@ def _simple(draw: random.Random) -> Step:
 def _piece(draw: random.Random) -> list[Step]:
     """A few steps that often make sense together."""
     inner = [_simple(draw) for _ in range(draw.randrange(3))]
-    match draw.randrange(9):
+    match draw.randrange(10):
+        case 9:
+            pooled = (("pooled", True),)
+            size = draw.randrange(4, 7)
+            trim = [("trim",)] if draw.random() < 0.7 else []
+            large = ("alloc", 0, size + 1, draw.choice(((), pooled)), draw.random() < 0.5)
+            return [
+                ("alloc", 0, size, pooled, True),
+                ("free", -1, False, True),
+                *trim,
+                large,
+                ("free", -1, False, True),
+            ]
         case 8:
             return [("pin",), *inner, ("unpin",)]
         case 0:

@@ -63,6 +63,13 @@ def test_three_workers_of_each_policy(tmp_path):
     assert max(verdict.states for verdict in judged) > 500_000
 
 
+@pytest.mark.slow
+def test_two_workers_of_the_other_policies(tmp_path):
+    # Not phase10_ticket: that its counter, kept in a slot, has an end cannot be told from one worker alone.
+    names = ("phase7", "phase10_handoff", "phase10_reservation", "phase11", "phase12", "resident")
+    assert_agreement(tmp_path, {name: workers_of(name, {}, 2, 16) for name in names}, 16)
+
+
 def test_named_defects_and_their_repaired_twins(tmp_path):
     systems = {("defect", name): one for name, (_, one, _) in DEFECTS.items()}
     systems |= {("repaired", name): one for name, one in REPAIRED.items()}
