@@ -1,7 +1,7 @@
 """Experiments: what to check, simulate and run, as a TOML file in `lab/experiments/`.
 
-`execute` carries the steps out and stores a run for each. A run whose step, parameters and version are those of a
-stored one is not repeated, so an interrupted experiment goes on where it stopped.
+`execute` carries the steps out and stores a run for each. A run whose step, parameters and sources are those of
+a stored one is not repeated, so an interrupted experiment goes on where it stopped.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from cuzklab import __version__, resources
 from cuzklab.errors import BadInput
 from cuzklab.progress import Report, part
 from cuzklab.trace.store import Run, RunError, load_run
-from cuzklab.units import format_size, parse_size
+from cuzklab.units import parse_size
 
 _STEP_FIELDS = {
     "do", "policy", "options", "workers", "partitions", "vram", "proofs", "in_flight", "synthesis_workers", "lookahead",
@@ -102,7 +103,6 @@ class Step:
 
     do: str
     values: Mapping[str, Any]
-
     repeat: int = 1
 
     @property
@@ -110,14 +110,32 @@ class Step:
         """Name of its run's directory."""
         again = f"-{self.repeat}" if self.repeat > 1 else ""
         options = "".join(f"-{key}-{value}" for key, value in self.values.get("options", {}).items())
-        vram = format_size(parse_size(self.values["vram"])).replace(" ", "").replace(".0", "")
-        return f"{self.do}-{self.values['policy']}{options}-w{self.values['workers']}-{vram}{again}"
+        policy = Path(self.values["policy"]).stem if self.values["policy"].endswith(".py") else self.values["policy"]
+        vram = str(self.values["vram"]).replace(" ", "")
+        return f"{self.do}-{policy}{options}-w{self.values['workers']}-{vram}{again}"
 
     @property
     def key(self) -> str:
-        """Hash of what determines the result."""
-        text = json.dumps([__version__, self.do, self.values, self.repeat], sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+        """Hash of what determines the result: the values, the files that they name, and cuzklab's own sources."""
+        files = {
+            name: hashlib.sha256(Path(value).read_bytes()).hexdigest()
+            for name, value in self.values.items()
+            if isinstance(value, str) and Path(value).is_file()
+        }
+        determines = [__version__, sources_digest(), self.do, self.values, files, self.repeat]
+        return hashlib.sha256(json.dumps(determines, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@cache
+def sources_digest() -> str:
+    """Hash of the package's modules, kernels and profiles: an edited design or profile makes other results."""
+    digest = hashlib.sha256()
+    folders = (Path(__file__).parent, resources.folder("kernels"), resources.folder("lab"))
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".py", ".h", ".cpp", ".cu", ".cuh", ".toml") and path.is_file():
+                digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def steps(experiment: Experiment) -> Iterator[Step]:
@@ -173,6 +191,10 @@ def execute(
     """
     experiment = load(name, parameters)
     todo = list(steps(experiment))
+    keys: dict[str, str] = {}
+    for step in todo:
+        if keys.setdefault(step.label, step.key) != step.key:
+            raise BadInput(f"experiment {experiment.name}: two different steps would both be stored as {step.label}")
     runs = []
     for number, step in enumerate(todo):
         place = Path(out) / "runs" / step.label

@@ -109,3 +109,50 @@ def test_repetitions_come_in_rounds():
     assert {step.label for step in live if step.repeat == 2} == {
         "live-phase9-w3-16GiB-2", "live-phase10_ordered-w3-48GiB-2",
     }  # fmt: skip
+
+
+POLICY = """\"Mine.\"
+from cuzklab.policies.effects import DeviceSync
+from cuzklab.policies.model import program
+
+@program
+def prove_partition(p, gpu):
+    yield DeviceSync(gpu)
+"""
+
+
+def test_an_edited_policy_is_not_answered_with_what_it_gave_before(small, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(POLICY)
+    small.write_text(SMALL.replace('policy = ["phase9", "phase10_ordered"]', f'policy = "{mine}"'))
+    (first,) = experiment.execute(str(small), tmp_path / "out")
+    assert first.path == tmp_path / "out" / "runs" / "check-mine-w2-16GiB"
+    (again,) = experiment.steps(experiment.load(str(small)))
+    assert first.info.inputs["step"] == again.key
+    mine.write_text(POLICY.replace("Mine", "Mine, edited"))
+    (edited,) = experiment.steps(experiment.load(str(small)))
+    assert first.info.inputs["step"] != edited.key
+
+
+def test_edited_sources_and_profiles_make_runs_anew(monkeypatch):
+    (before, *_) = experiment.steps(experiment.load("phase10"))
+    key = before.key
+    monkeypatch.setattr("cuzklab.experiment.sources_digest", lambda: "edited")
+    assert before.key != key
+
+
+@pytest.mark.parametrize(
+    ("vram", "ending"),
+    [("1.0625TiB", "-1.0625TiB"), ("16GiB", "-16GiB"), ("16.0625GiB", "-16.0625GiB"), ("16 GiB", "-16GiB")],
+)
+def test_a_run_is_named_after_its_memory_as_given(small, vram, ending):
+    step = next(iter(experiment.steps(experiment.load(str(small), {"vram": vram}))))
+    assert step.label.endswith(ending)
+
+
+def test_two_steps_of_one_name_are_refused_before_anything_is_done(small, tmp_path):
+    again = '\n[[step]]\ndo = "check"\npolicy = "phase9"\nworkers = 2\npartitions = 2\nvram = "16GiB"\n'
+    small.write_text(SMALL + again)
+    with pytest.raises(BadInput, match="two different steps would both be stored as check-phase9-w2-16GiB"):
+        experiment.execute(str(small), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
