@@ -26,7 +26,13 @@ ALLOWED = {
     "simulate": {"policies", "trace", "stages", "units", "resources", "profiles"},
     "live": {"policies", "trace", "stages", "units", "resources", "profiles", "prover", "backends"},
     "analysis": {"trace", "units"},
+    "ingest": {"trace", "units"},
+    "sweep": set(),
     "report": {"analysis", "trace", "units", "resources"},
+    "workbench": {
+        *("analysis", "report", "trace", "units", "resources", "profiles"),
+        *("stages", "policies", "simulate", "check", "sweep"),
+    },
 }
 EVERYBODY = {"errors", "atomic", "progress", "version"}
 KNOW_ALL = {"cli", "experiment", "__main__", "__init__"}
