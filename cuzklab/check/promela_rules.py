@@ -41,7 +41,7 @@ from cuzklab.policies.effects import (
     WaitClear,
     WaitEvent,
 )
-from cuzklab.policies.model import Buffer, Event, Gpu, Stream
+from cuzklab.policies.model import Buffer, Event, Gpu, Priority, Stream, priority_of
 
 RUNNING, HAS_ENDED, JOINED = 1, 2, 3  # states of a forked program; 0 before it is forked
 IMPOSSIBLE = Failure("unlisted", "")  # a value that `closure` did not think of
@@ -296,6 +296,8 @@ def _exchange(names: Names, point: Point, effect: Exchange) -> list[Option]:
 
 def _put(names: Names, point: Point, effect: Put) -> list[Option]:
     queue, item = names.queue(effect.queue), names.variables.number(effect.queue, effect.item)
+    if priority_of(effect.item) != Priority.NORMAL:
+        raise BadInput(f"queue {effect.queue.name}: items of several priorities have no translation")
     if effect.queue.capacity is not None:
         return [Option((f"nfull({queue})",), (f"{queue}!{item}",), _next(point))]
     return [

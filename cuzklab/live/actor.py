@@ -118,7 +118,10 @@ class Actor:
         subject = getattr(effect, "partition", None)
         if subject is not None:
             self.subject = subject
-        return effect.perform(self)
+        try:
+            return effect.perform(self)
+        except PolicyFault as fault:
+            raise fault.at(self.name, effect)
 
     # --- locks -------------------------------------------------------------------------------------------------------
 

@@ -106,7 +106,7 @@ class Run:
         return before
 
     def channel(self, queue: model.Queue) -> Channel:
-        return self._thing(queue, lambda: Channel(self.board, queue.name, queue.capacity))
+        return self._thing(queue, lambda: Channel(self.board, queue))
 
     def reservations(self, gpu: model.Gpu) -> Reservations:
         return self._thing(gpu, lambda: Reservations(self.board, f"gpu{gpu.index}", gpu.vram_bytes))

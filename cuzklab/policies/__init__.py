@@ -32,7 +32,7 @@ from typing import Any, get_args
 
 from cuzklab.policies.model import Gpu, Partition, Program
 
-_MACHINERY = {"model", "effect", "effects", "engine", "common"}
+_MACHINERY = {"model", "effect", "effects", "engine", "requests", "outcome", "common"}
 
 
 class UnknownPolicy(ValueError):

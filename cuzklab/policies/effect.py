@@ -32,9 +32,20 @@ class World(Protocol):
 
 
 class PolicyFault(Exception):
-    """Something that a policy did wrong or that went wrong under it; `kind` is the checker's name of the defect."""
+    """Something that a policy did wrong or that went wrong under it; `kind` is the checker's name of the defect.
+
+    `actor` and `effect` tell who met it and at what; the interpreter that raises it into a program fills them in.
+    """
 
     kind: ClassVar[str] = "fault"
+    actor: str = ""
+    effect: "Effect | None" = None
+
+    def at(self, actor: str, effect: "Effect") -> "PolicyFault":
+        """The fault with its place; where it passes on from one actor to another, the first place stays."""
+        if not self.actor:
+            self.actor, self.effect = actor, effect
+        return self
 
 
 class OutOfDeviceMemory(PolicyFault):

@@ -24,7 +24,7 @@ from cuzklab.policies.effects import (
     WaitEvent,
     live_bytes,
 )
-from cuzklab.policies.engine import Outcome
+from cuzklab.policies.engine import Latencies, Outcome
 from cuzklab.policies.model import Gpu, Partition, Program, Stream, WaitFor
 from cuzklab.simulate.actor import Actor
 from cuzklab.simulate.costs import COSTS, Machine, upload
@@ -61,6 +61,8 @@ class Ending:
         What was too much for the host; then everything stopped there.
     end_ns : int
         Virtual time at which the last actor ended, or everything stopped.
+    latencies : Latencies
+        Of the proofs whose partitions were queued.
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
@@ -69,6 +71,7 @@ class Ending:
     stuck: tuple[WaitFor, ...] = ()
     host_memory_exhausted: str = ""
     end_ns: int = 0
+    latencies: Latencies = field(default_factory=Latencies)
 
 
 class Interpreter:
@@ -186,9 +189,10 @@ class Interpreter:
         self.tracer.actor = actor
         try:
             result = effect.start(self.world, actor.name)
-        except OutOfDeviceMemory as fault:
-            self.tracer.out_of_memory(actor, effect.gpu, fault, live_bytes(self.world, effect.gpu))
-            raise
+        except PolicyFault as fault:
+            if isinstance(fault, OutOfDeviceMemory):
+                self.tracer.out_of_memory(actor, effect.gpu, fault, live_bytes(self.world, effect.gpu))
+            raise fault.at(actor.name, effect)
         if isinstance(effect, Fork):
             child = Actor(result.actor, actor, actor.device, actor.partition, actor.took_ns)
             self._tasks[child.name] = child
@@ -220,6 +224,7 @@ class Interpreter:
 
     def _passed_on(self, actor: Actor, item: Any) -> None:
         """An actor has handed on what it worked on; with an outcome, the partition is over."""
+        self.ending.latencies.passed(item, self.env.now)
         if isinstance(item, Outcome):
             self.ending.outcomes.append(item)
             if actor.in_call:
@@ -262,7 +267,7 @@ class Interpreter:
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
         self._dequeue(effect.stream, done)
-        streamed_bytes = STAGES[effect.stage].streamed_bytes(self.machine.shape, effect.part)
+        streamed_bytes = STAGES[effect.stage].streamed_bytes(self.machine.shape_of(effect.partition), effect.part)
         self.tracer.kernel(actor, effect, start_ns, launch_ns)
         self.tracer.transfer(actor, effect, start_ns, launch_ns, streamed_bytes, pinned=True)
 

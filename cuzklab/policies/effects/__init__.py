@@ -26,6 +26,8 @@ from cuzklab.policies.effects.coordination import (
     SetFlag,
     Wait,
     WaitClear,
+    has_room,
+    place_of,
 )
 from cuzklab.policies.effects.locks import Acquire, Release
 from cuzklab.policies.effects.memory import (
@@ -100,9 +102,11 @@ __all__ = [
     "fired",
     "free_for",
     "give_back",
+    "has_room",
     "in_order",
     "live_buffers",
     "live_bytes",
+    "place_of",
     "pool_bytes",
     "take",
 ]
