@@ -226,9 +226,9 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
     steps, state, fault = [], model.initial(), None
     for slot in schedule:
         node = model.node(state, slot)
-        phase = "end" if node.begun else "start" if node.effect.two_steps else ""
-        steps.append(Step(len(steps) + 1, node.actor, str(node.effect), phase, node.where))
         move = model.move(state, slot)
+        phase = "end" if node.begun else "start" if model.begins(node, move) else ""
+        steps.append(Step(len(steps) + 1, node.actor, str(node.effect), phase, node.where))
         if move.fault is not None:
             fault = move.fault
         else:

@@ -16,7 +16,7 @@ from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape
 from cuzklab.check.model import Model, State, StateTooNarrow
-from cuzklab.policies.effects import PolicyFault, in_order
+from cuzklab.policies.effects import PolicyFault, in_order, in_stream_order
 from cuzklab.policies.model import Partition, Program
 
 
@@ -72,6 +72,8 @@ class Renaming:
                 renamed, name = self.of(model.values[slot][value]), model.names[slot]
                 if isinstance(name, tuple) and name[0] == "live":
                     renamed = in_order(renamed)
+                elif isinstance(name, tuple) and name[0] == "busy":
+                    renamed = in_stream_order(renamed)
                 elif isinstance(name, tuple) and name[0] == "reserved":
                     renamed = tuple(sorted(renamed))
                 found = model.number(self.slot(slot), renamed)

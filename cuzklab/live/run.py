@@ -77,6 +77,7 @@ class Run:
         self.freed: set[model.HostBuffer] = set()
         self.after: dict[model.Stream, list[RecordedEvent]] = {}
         self.transfers: list[tuple[Transfer, Work]] = []
+        self.reading: dict[model.HostBuffer, list[Work]] = {}
         self.outcomes = 0
         self._devices = devices
         self._memories = {device.index: DeviceMemory(device, self.board, self.instruments) for device in devices}
@@ -113,6 +114,10 @@ class Run:
 
     def stream(self, stream: model.Stream) -> Stream:
         return self._thing(stream, lambda: self.memory(stream.gpu).device.stream(stream.name))
+
+    def turn(self, stream: model.Stream) -> threading.Lock:
+        """Held by whoever puts work into a stream and waits for its end, so that such work comes one by one."""
+        return self._thing(("turn", stream), threading.Lock)
 
     def memory(self, gpu: model.Gpu) -> DeviceMemory:
         return self._memories[gpu.index]

@@ -8,6 +8,9 @@ Interpreters that model time or schedules use
     the change of state as it takes place, and the result that the policy receives; it may raise a `PolicyFault`;
 ``finish(world, actor)``
     the change at the end of an effect that lasts (`lasts` is True);
+``asynchronous(world)``, ``beside(world)``
+    whether the actor goes on at once while the device is still at the effect; then, asked once after `start`, the
+    program of what the device has yet to do (a copy), which ends by itself;
 ``undo(result)``
     the effect that gives back what this one took, for the clean-up of a failed partition; an effect with an equal
     `settles` has given it back already;
@@ -91,7 +94,8 @@ class Effect:
 
     lasts: ClassVar[bool] = False
     local: ClassVar[bool] = False  # touches nothing that another actor can see, so its order does not matter
-    two_steps: ClassVar[bool] = False  # others can notice that it is under way: start and end are separate steps
+    two_steps: ClassVar[bool] = False  # others can notice that it is under way: start and end are separate steps,
+    # unless it is asynchronous
     gives: ClassVar[bool] = False  # only ever enables others: never blocks, and commutes with all that they can do
     wait_kind: ClassVar[str] = ""  # what an actor that it blocks waits for, in the words of the trace's waits
 
@@ -102,6 +106,12 @@ class Effect:
         return None
 
     def finish(self, world: World, actor: str) -> None:
+        return None
+
+    def asynchronous(self, world: World) -> bool:
+        return False
+
+    def beside(self, world: World) -> Any:
         return None
 
     def kind_of_wait(self, world: World) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import simpy
 
 from cuzklab.policies.effects import (
+    Copy,
     Effect,
     Fork,
     FreeHost,
@@ -21,11 +22,10 @@ from cuzklab.policies.effects import (
     PolicyFault,
     Put,
     Upload,
-    WaitEvent,
     live_bytes,
 )
 from cuzklab.policies.engine import Latencies, Outcome
-from cuzklab.policies.model import Gpu, Partition, Program, Stream, WaitFor
+from cuzklab.policies.model import Gpu, Partition, Program, WaitFor
 from cuzklab.simulate.actor import Actor
 from cuzklab.simulate.costs import COSTS, Machine, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
@@ -92,7 +92,6 @@ class Interpreter:
         self.tracer = Tracer(self.world, lambda: self.env.now, everything)
         self.ending = Ending()
         self._host_memory = host_memory
-        self._last_on: dict[Stream, simpy.Event] = {}
         self._tasks: dict[str, Actor] = {}
         if host_memory:
             self.tracer.host_memory(host_memory.in_use_bytes)
@@ -180,7 +179,7 @@ class Interpreter:
             result, fault = yield granted
             if fault is not None:
                 raise fault
-        if effect.lasts:
+        if effect.lasts and not effect.asynchronous(self.world):
             yield from self._last(actor, effect)
         return result
 
@@ -192,7 +191,8 @@ class Interpreter:
         except PolicyFault as fault:
             if isinstance(fault, OutOfDeviceMemory):
                 self.tracer.out_of_memory(actor, effect.gpu, fault, live_bytes(self.world, effect.gpu))
-            raise fault.at(actor.name, effect)
+            fault.at(actor.name, effect)
+            raise
         if isinstance(effect, Fork):
             child = Actor(result.actor, actor, actor.device, actor.partition, actor.took_ns)
             self._tasks[child.name] = child
@@ -200,6 +200,10 @@ class Interpreter:
                 if task.actor in self._tasks:  # it has not ended
                     self._tasks[task.actor].parent = child
             self.env.process(self._act(child, effect.program))
+        elif isinstance(effect, Upload):
+            if (beside := effect.beside(self.world)) is not None:
+                (copy,) = beside.arguments
+                self.env.process(self._copy(actor, copy))
         elif isinstance(effect, FreeHost):
             if self._host_memory:
                 self._host_memory.freed(effect.partition, effect.buffer.size_bytes)
@@ -259,52 +263,31 @@ class Interpreter:
         self._wake()
 
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
-        """Kernels begin when the earlier work of their stream is done; the actor waits for their end."""
-        launch_ns = self.env.now
-        earlier, done = self._queue_on(effect.stream)
-        if earlier is not None:
-            yield earlier
+        """Kernels, which begin at once since their stream is idle; the actor waits for their end."""
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
-        self._dequeue(effect.stream, done)
         streamed_bytes = STAGES[effect.stage].streamed_bytes(self.machine.shape_of(effect.partition), effect.part)
-        self.tracer.kernel(actor, effect, start_ns, launch_ns)
-        self.tracer.transfer(actor, effect, start_ns, launch_ns, streamed_bytes, pinned=True)
+        self.tracer.kernel(actor, effect, start_ns, actor.requested_ns)
+        self.tracer.transfer(actor, effect, start_ns, actor.requested_ns, streamed_bytes, pinned=True)
 
     def _upload(self, actor: Actor, effect: Upload) -> Generator[simpy.Event, Any, None]:
-        """From pinned memory the copy goes on by itself; from pageable memory the actor waits for its end."""
+        """A copy from pageable memory, for whose end the actor waits."""
         start_ns = self.env.now
-        pinned = effect.asynchronous(self.world)
-        who = Actor(f"gpu{effect.stream.gpu.index}", device=effect.stream.gpu.index) if pinned else actor
-        copy = self._copy(who, actor, effect, pinned, *self._queue_on(effect.stream))
-        if pinned:
-            self.env.process(copy)
-            return
-        yield from copy
+        yield from upload(self.machine, effect, pinned=False)
+        self.tracer.transfer(actor, effect, start_ns, actor.requested_ns, effect.source.size_bytes, pinned=False)
+        self._finish(actor, effect)
         self.tracer.lasted(actor, effect, start_ns)
 
-    def _copy(
-        self, who: Actor, issuer: Actor, effect: Upload, pinned: bool, earlier: simpy.Event | None, done: simpy.Event
-    ) -> Generator[simpy.Event, Any, None]:
-        """The copy itself: after the events that its stream waits for and the stream's earlier work."""
-        issue_ns = self.env.now
-        for event in self.world.read(("after", effect.stream)) or ():
-            yield from self._interpret(who, WaitEvent(event))
-        if earlier is not None:
-            yield earlier
+    def _copy(self, issuer: Actor, copy: Copy) -> Generator[simpy.Event, Any, None]:
+        """A copy from pinned memory, which goes on by itself when its turn in the stream has come."""
+        effect, issue_ns = copy.upload, self.env.now
+        device = effect.stream.gpu.index
+        who = Actor(f"gpu{device}", device=device)
+        if not copy.ready(self.world, who.name):
+            granted = self.env.event()
+            self.world.wait(who, copy, issue_ns, copy.kind_of_wait(self.world), "", granted)
+            yield granted
         start_ns = self.env.now
-        yield from upload(self.machine, effect, pinned)
-        self._dequeue(effect.stream, done)
-        self.tracer.transfer(issuer, effect, start_ns, issue_ns, effect.source.size_bytes, pinned)
-        self._finish(who, effect)
-
-    def _queue_on(self, stream: Stream) -> tuple[simpy.Event | None, simpy.Event]:
-        """Take the next place in a stream: the end of the work before it, if there is any, and its own end."""
-        earlier, done = self._last_on.get(stream), self.env.event()
-        self._last_on[stream] = done
-        return earlier, done
-
-    def _dequeue(self, stream: Stream, done: simpy.Event) -> None:
-        done.succeed()
-        if self._last_on[stream] is done:
-            del self._last_on[stream]
+        yield from upload(self.machine, effect, pinned=True)
+        self.tracer.transfer(issuer, effect, start_ns, issue_ns, effect.source.size_bytes, pinned=True)
+        self._finish(who, copy)
