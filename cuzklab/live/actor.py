@@ -115,14 +115,18 @@ class Actor:
     def _perform(self, effect: effects.Effect) -> Any:
         self._run.board.check()
         raise_pending(self)
+        pacing = self._run.pacing
+        pacing.enter(self, effect)
         subject = getattr(effect, "partition", None)
         if subject is not None:
             self.subject = subject
         try:
-            return effect.perform(self)
+            result = effect.perform(self)
         except PolicyFault as fault:
-            fault.at(self.name, effect)
+            pacing.leave(self, effect, fault.at(self.name, effect))
             raise
+        pacing.leave(self, effect, None)
+        return result
 
     # --- locks -------------------------------------------------------------------------------------------------------
 
@@ -221,11 +225,12 @@ class Actor:
         run, gpu = self._run, effect.stream.gpu
         pinned = effect.source in run.pinned
         if pinned:
-            self._put_upload(effect, pinned)
+            run.pacing.copy_begun(self, self._put_upload(effect, pinned))
             return
         with run.turn(effect.stream):
             self._wait_for_stream(effect.stream)
             work = self._put_upload(effect, pinned)
+            run.pacing.work_begun(self, effect, work)
             with self._span("upload", "transfer", gpu):
                 work.wait()
 
@@ -241,6 +246,7 @@ class Actor:
                 pieces = run.workload.pieces(effect.partition, effect.source, targets)
                 size_bytes = sum(piece.source.nbytes for piece in pieces)
                 issue = run.now()
+                run.pacing.before_work(self, run.stream(effect.stream))
                 work = run.stream(effect.stream).upload(pieces, pinned=pinned)
             row = Transfer(
                 0, 0, issue, size_bytes, "h2d", pinned, effect.stream.name, gpu.index, self.worker,
@@ -273,16 +279,16 @@ class Actor:
             with self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
                 launched = self._run.now()
                 streamed_bytes = self._run.workload.streamed_bytes(partition, effect.stage, effect.part)
-                work = ledger.begin(
-                    gpu,
-                    effect.uses,
-                    label,
-                    lambda memory: stream.run(
+
+                def start(memory: dict[str, devices.Memory]) -> devices.Work:
+                    self._run.pacing.before_work(self, stream)
+                    return stream.run(
                         lambda: self._run.workload.launch(partition, effect.stage, effect.part, memory),
                         streamed_bytes=streamed_bytes,
-                    ),
-                    writes=False,
-                )
+                    )
+
+                work = ledger.begin(gpu, effect.uses, label, start, writes=False)
+                self._run.pacing.work_begun(self, effect, work)
                 work.wait()
         self._add(
             Kernel(
@@ -394,6 +400,8 @@ class Actor:
         """Turn what a stage raises into a fault of its partition."""
         try:
             yield
+        except PolicyFault:
+            raise
         except Exception as error:
             raise StageFailed(label, partition.name, error) from error
 

@@ -16,11 +16,13 @@ from cuzklab.live.actor import Actor, RecordedEvent
 from cuzklab.live.board import Blocked, Board, Verdict, Waited, raise_pending
 from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments
+from cuzklab.live.order import pacing_of
 from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations, Switch
 from cuzklab.live.work import Workload
 from cuzklab.policies import model
 from cuzklab.policies.effects import Fork, OutOfDeviceMemory, PolicyFault
 from cuzklab.policies.model import WaitFor
+from cuzklab.policies.schedule import SCHEDULE, Order
 from cuzklab.trace.recorder import Recorder
 from cuzklab.trace.schema import Transfer, WaitInterval
 
@@ -65,11 +67,17 @@ class Run:
         The stages and their data.
     recorder : Recorder or None
         None records nothing.
+    order : Order, optional
+        A schedule that the programs are made to follow.
     """
 
-    def __init__(self, devices: tuple[Device, ...], workload: Workload, recorder: Recorder | None) -> None:
+    def __init__(
+        self, devices: tuple[Device, ...], workload: Workload, recorder: Recorder | None, order: Order | None = None
+    ) -> None:
         self.now: Callable[[], int] = recorder.clock if recorder else time.monotonic_ns
         self.board = Board(self.now, self._record_wait)
+        self.pacing = pacing_of(order, self.board)
+        self._names_are_used_once = order is not None  # as in the checker, so that its names are these
         self.instruments = Instruments(recorder)
         self.workload = workload
         self.host_memory = devices[0]
@@ -141,7 +149,7 @@ class Run:
             raise_pending(parent)  # so that no fault of an adopted task is left with the one that gives it away
             wanted = child = f"{parent.name}/{effect.on}"
             number = 1
-            while child in self._tasks and not self._tasks[child].joined:
+            while child in self._tasks and (self._names_are_used_once or not self._tasks[child].joined):
                 number += 1
                 child = f"{wanted}#{number}"
             actor = self._tasks[child] = Actor(self, child, effect.program, parent)
@@ -172,6 +180,7 @@ class Run:
             elif failure is not None and self.board.verdict is None:
                 self._fault = failure
                 self.board.stop(_uncaught(actor, failure))
+            self.pacing.ended(actor, failure)
             self.board.leave()
 
     def _start(self, actor: Actor) -> Actor:
@@ -233,6 +242,7 @@ class Run:
                     self.board.stop(Verdict("fault", f"not started: {error}"))
             for actor in self._actors:  # grows meanwhile; who forks stands before what it forks
                 actor.thread.join()
+            self.pacing.let_go()
             for device in self._devices:
                 device.sync()
         finally:
@@ -275,6 +285,8 @@ class Run:
         return tuple(found)
 
     def _record_wait(self, actor: Actor, waited: Waited) -> None:
+        if waited.kind == SCHEDULE:
+            return
         self.instruments.add(
             WaitInterval(
                 waited.start, waited.end, waited.kind, waited.on, ", ".join(waited.holders), actor.worker,

@@ -26,9 +26,11 @@ from cuzklab.policies.effects import (
 )
 from cuzklab.policies.engine import Latencies, Outcome
 from cuzklab.policies.model import Gpu, Partition, Program, WaitFor
+from cuzklab.policies.schedule import SCHEDULE, Order
 from cuzklab.simulate.actor import Actor
 from cuzklab.simulate.costs import COSTS, Machine, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
+from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
 from cuzklab.simulate.world import World
 from cuzklab.stages import STAGES
@@ -84,11 +86,17 @@ class Interpreter:
         None: host memory is neither counted nor limited.
     everything : bool
         Whether to record more than the figures need.
+    order : Order, optional
+        A schedule that the programs are made to follow.
     """
 
-    def __init__(self, machine: Machine, host_memory: HostMemory | None = None, everything: bool = True) -> None:
+    def __init__(
+        self, machine: Machine, host_memory: HostMemory | None = None, everything: bool = True,
+        order: Order | None = None,
+    ) -> None:  # fmt: skip
         self.machine, self.env = machine, machine.env
-        self.world = World()
+        self.pacing = Pacing(order)
+        self.world = World(order)
         self.tracer = Tracer(self.world, lambda: self.env.now, everything)
         self.ending = Ending()
         self._host_memory = host_memory
@@ -103,6 +111,11 @@ class Interpreter:
             self.env.process(self._act(Actor(name, device=device), program))
         try:
             self.env.run()
+            while self.pacing.let_go(self.world, self.env.now):
+                self._wake()
+                self.env.run()
+        except ScheduleOver:
+            pass
         except HostMemoryExhausted as error:
             self.ending.host_memory_exhausted = str(error)
             self.ending.end_ns = self.env.now
@@ -147,6 +160,7 @@ class Interpreter:
         """An actor is done. A fault goes to the program that forked it: where that waits, or at its next effect."""
         actor.ended = True
         self.ending.end_ns = self.env.now
+        self.pacing.ended(actor.name, fault)
         self.tracer.actor = actor
         parent = actor.parent
         if fault is not None:
@@ -168,14 +182,17 @@ class Interpreter:
         if actor.pending_fault is not None:
             fault, actor.pending_fault = actor.pending_fault, None
             raise fault
-        if effect.ready(self.world, actor.name):
+        if self.world.may_go(actor.name, effect):
             actor.requested_ns, actor.holder_at_request = self.env.now, ""
-            result = self._start(actor, effect)
-            self._wake()
+            try:
+                result = self._start(actor, effect)
+            finally:
+                self._wake()
         else:
             holder = next((name for name in effect.blockers(self.world) if name), "")
             granted = self.env.event()
-            self.world.wait(actor, effect, self.env.now, effect.kind_of_wait(self.world), holder, granted)
+            kind = self.pacing.kind_of_wait(self.world, actor.name, effect)
+            self.world.wait(actor, effect, self.env.now, kind, holder, granted)
             result, fault = yield granted
             if fault is not None:
                 raise fault
@@ -186,13 +203,15 @@ class Interpreter:
     def _start(self, actor: Actor, effect: Effect) -> Any:
         """The change as an effect takes place."""
         self.tracer.actor = actor
+        self.pacing.check(actor.name, effect)
         try:
             result = effect.start(self.world, actor.name)
         except PolicyFault as fault:
             if isinstance(fault, OutOfDeviceMemory):
                 self.tracer.out_of_memory(actor, effect.gpu, fault, live_bytes(self.world, effect.gpu))
-            fault.at(actor.name, effect)
+            self.pacing.passed(self.world, actor.name, effect, self.env.now, fault.at(actor.name, effect))
             raise
+        self.pacing.passed(self.world, actor.name, effect, self.env.now)
         if isinstance(effect, Fork):
             child = Actor(result.actor, actor, actor.device, actor.partition, actor.took_ns)
             self._tasks[child.name] = child
@@ -203,7 +222,7 @@ class Interpreter:
         elif isinstance(effect, Upload):
             if (beside := effect.beside(self.world)) is not None:
                 (copy,) = beside.arguments
-                self.env.process(self._copy(actor, copy))
+                self.env.process(self._copy(actor, copy, self.pacing.name_of_copy(actor.name, copy)))
         elif isinstance(effect, FreeHost):
             if self._host_memory:
                 self._host_memory.freed(effect.partition, effect.buffer.size_bytes)
@@ -222,7 +241,8 @@ class Interpreter:
             self.tracer.waited(waiting)
             actor.requested_ns, actor.holder_at_request = waiting.since_ns, waiting.holder
             try:
-                waiting.granted.succeed((self._start(actor, waiting.effect), None))
+                result = None if waiting.ends else self._start(actor, waiting.effect)
+                waiting.granted.succeed((result, None))
             except PolicyFault as fault:
                 waiting.granted.succeed((None, fault))
 
@@ -254,7 +274,7 @@ class Interpreter:
                 self.tracer.host_memory(self._host_memory.in_use_bytes)
                 self._host_memory.check()
             yield from COSTS[type(effect)](self.machine, effect)
-        self._finish(actor, effect)
+        yield from self._end_of_work(actor, effect)
         self.tracer.lasted(actor, effect, start_ns)
 
     def _finish(self, actor: Actor, effect: Effect) -> None:
@@ -275,10 +295,20 @@ class Interpreter:
         start_ns = self.env.now
         yield from upload(self.machine, effect, pinned=False)
         self.tracer.transfer(actor, effect, start_ns, actor.requested_ns, effect.source.size_bytes, pinned=False)
-        self._finish(actor, effect)
+        yield from self._end_of_work(actor, effect)
         self.tracer.lasted(actor, effect, start_ns)
 
-    def _copy(self, issuer: Actor, copy: Copy) -> Generator[simpy.Event, Any, None]:
+    def _end_of_work(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, None]:
+        """An effect that lasts is over, at the end of its time or, by a schedule, when its turn has come."""
+        if self.pacing.ends_by_turn(effect):
+            if not self.world.may_go(actor.name, effect, ends=True):
+                granted = self.env.event()
+                self.world.wait(actor, effect, self.env.now, SCHEDULE, "", granted, ends=True)
+                yield granted
+            self.pacing.passed(self.world, actor.name, effect, self.env.now)
+        self._finish(actor, effect)
+
+    def _copy(self, issuer: Actor, copy: Copy, name: str) -> Generator[simpy.Event, Any, None]:
         """A copy from pinned memory, which goes on by itself when its turn in the stream has come."""
         effect, issue_ns = copy.upload, self.env.now
         device = effect.stream.gpu.index
@@ -289,5 +319,8 @@ class Interpreter:
             yield granted
         start_ns = self.env.now
         yield from upload(self.machine, effect, pinned=True)
+        if name:
+            yield from self._interpret(Actor(name, device=device), Ended(copy))
+            self.pacing.copied(name)
         self.tracer.transfer(issuer, effect, start_ns, issue_ns, effect.source.size_bytes, pinned=True)
         self._finish(who, copy)
