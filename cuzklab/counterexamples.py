@@ -3,8 +3,8 @@
 The checker knows neither times nor threads, so a schedule that it finds is a claim about an abstraction. `replay` makes
 the simulator or the live engine follow that very schedule, step by step, and says whether the defect is there.
 
-A live replay takes place on circuits small enough for a machine at hand: the same programs, the same schedule, with every
-amount of device memory divided by the ratio of the two domains.
+A live replay takes place on circuits small enough for a machine at hand: the same programs, the same schedule, with
+every amount of device memory divided by the ratio of the two domains.
 """
 
 from collections.abc import Mapping, Sequence

@@ -365,6 +365,7 @@ class Actor:
     def put(self, queue: Queue, item: Any) -> None:
         if isinstance(item, Outcome):
             self._end_call(item)
+        self._run.latencies.passed(item, self._run.now())
         length = self._run.channel(queue).put(self, item)
         self._add(Counter(self._run.now(), f"queue {queue.name}", length))
         if isinstance(item, Outcome):

@@ -21,6 +21,7 @@ from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations, Switc
 from cuzklab.live.work import Workload
 from cuzklab.policies import model
 from cuzklab.policies.effects import Fork, OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.engine import Latencies
 from cuzklab.policies.model import WaitFor
 from cuzklab.policies.schedule import SCHEDULE, Order
 from cuzklab.trace.recorder import Recorder
@@ -87,6 +88,7 @@ class Run:
         self.transfers: list[tuple[Transfer, Work]] = []
         self.reading: dict[model.HostBuffer, list[Work]] = {}
         self.outcomes = 0
+        self.latencies = Latencies()
         self._devices = devices
         self._memories = {device.index: DeviceMemory(device, self.board, self.instruments) for device in devices}
         self._things: dict[Any, Any] = {}
