@@ -17,12 +17,13 @@ from cuzklab.check.explore import MAX_STATES, SECONDS
 from cuzklab.check.findings import Exploration, Finding
 from cuzklab.check.policy import MARGIN_BYTES, check, worker_programs
 from cuzklab.check.replay import replay
+from cuzklab.check.search import LimitReached
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
 from cuzklab.policies.model import Gpu, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
-Told = Callable[[int, str], None]
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,15 @@ class Range:
         With a step only the amounts that lie so far apart are looked at, one by one; 0 covers every byte.
     max_states, seconds
         Of each check.
+    keep : callable (intervals, reached_bytes)
+        Told what is covered, whenever that is more.
+    stop : callable
+        Whether to stop; asked now and then.
+
+    Attributes
+    ----------
+    checks : int
+        Whole checks so far.
     """
 
     policy: Policy
@@ -80,28 +90,38 @@ class Range:
     max_states: int = MAX_STATES
     seconds: float = SECONDS
     checks: int = 0
+    keep: Callable[[list[Interval], int], None] = lambda intervals, reached_bytes: None
+    stop: Callable[[], bool] = lambda: False
     _known: list[Finding] = field(default_factory=list)
 
-    def cover(self, first_bytes: int, last_bytes: int, told: Told = lambda reached, words: None) -> list[Interval]:
+    def cover(self, first_bytes: int, last_bytes: int, grid_bytes: int | None = None) -> list[Interval]:
         """The intervals of a range, in order and without gaps.
 
         Parameters
         ----------
         first_bytes, last_bytes : int
             Both included. The last interval is open where nothing changes above it.
-        told : callable (vram_bytes, words)
-            Told how far it is.
+        grid_bytes : int, optional
+            Where the steps are counted from, if not from `first_bytes`.
+
+        Raises
+        ------
+        BadInput
+            The policy computes with the amount in a way that cannot be followed, and there is no step.
+        KeyboardInterrupt
+            It was to stop.
         """
+        grid_bytes = first_bytes if grid_bytes is None else grid_bytes
         found: list[Interval] = []
         vram_bytes = first_bytes
         while vram_bytes <= last_bytes:
-            told(vram_bytes, f"{self.checks} checks")
             interval, following = self._at(vram_bytes)
             end = last_bytes if following is None else min(following - 1, last_bytes)
             if self.step_bytes:
-                following = self._next_step(first_bytes, vram_bytes, following)
+                following = self._next_step(grid_bytes, vram_bytes, following)
                 end = min(vram_bytes if following is None else following - self.step_bytes, last_bytes)
             found.append(_until(interval, None if following is None and not self.step_bytes else end))
+            self.keep(joined(found), last_bytes + 1 if following is None else min(following, last_bytes + 1))
             if following is None:
                 break
             vram_bytes = following
@@ -130,15 +150,17 @@ class Range:
         result = check(
             self.policy, workers=self.workers, partitions=self.partitions, devices=self.devices,
             vram_bytes=Amount(vram_bytes, log), margin_bytes=self.margin_bytes, sizes=self.sizes, shortest=False,
-            max_states=self.max_states, seconds=self.seconds,
+            max_states=self.max_states, seconds=self.seconds, progress=self._look_up,
         )  # fmt: skip
-        if log.opaque:
+        if log.opaque and not self.step_bytes:
             raise BadInput(
                 f"{log.opaque}: the policy computes with the amount of device memory in a way that cannot be followed "
                 "(other than adding, subtracting, comparing); give a step: --sweep vram=FROM:TO:STEP"
             )
-        if result.exploration.stopped == "interrupted":
+        if result.exploration.stopped == INTERRUPTED:
             raise KeyboardInterrupt
+        if log.opaque:
+            log.thresholds = {vram_bytes + 1}
         if result.verdict == "unknown":
             return Interval(vram_bytes, None, "unknown", (), result.exploration.stopped), log.next_threshold()
         if not result.findings:
@@ -151,6 +173,10 @@ class Range:
             if one is not None and _later(one[1], following):
                 following = one[1]
         return Interval(vram_bytes, None, "unsafe", kinds, result.findings[0].message), following
+
+    def _look_up(self, states: int, seconds: float) -> None:
+        if self.stop():
+            raise LimitReached(INTERRUPTED)
 
     def _followed(self, finding: Finding, vram_bytes: int) -> tuple[Interval, int | None] | None:
         """A known schedule, if it fails at this amount too: then everything between the thresholds on its way does."""
@@ -169,7 +195,8 @@ class Range:
                 return None
         elif not (finding.wait_for and last.pending and set(last.pending) == last.blocked):
             return None  # where somebody can still go on, only a whole check tells what follows
-        return Interval(vram_bytes, None, "unsafe", (finding.kind,), finding.message), log.next_threshold()
+        following = vram_bytes + 1 if log.opaque else log.next_threshold()
+        return Interval(vram_bytes, None, "unsafe", (finding.kind,), finding.message), following
 
 
 _QUEUE_BOUND = 1 << 20
