@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cuzklab.check.findings import CheckResult, Finding
-from cuzklab.check.words import waiting_in_words
+from cuzklab.check.timeline import graph_lines, timeline_lines
 from cuzklab.units import format_seconds, format_size, sizes_in_words
 
 _STYLES = {"safe": "bold green", "unsafe": "bold red", "unknown": "bold yellow"}
@@ -54,11 +54,6 @@ def schedule_table(finding: Finding) -> Table:
     return table
 
 
-def wait_for_lines(finding: Finding) -> list[str]:
-    """Who waits for whom at the end, a line each."""
-    return [waiting_in_words(wait) for wait in finding.wait_for]
-
-
 def _parts(result: CheckResult, schedules: int) -> Iterable[RenderableType]:
     yield Text(verdict_line(result), style=_STYLES[result.verdict])
     for number, finding in enumerate(result.findings, 1):
@@ -66,9 +61,10 @@ def _parts(result: CheckResult, schedules: int) -> Iterable[RenderableType]:
         yield Text(f"\n{number}. {finding.kind} after {length}: {finding.message}")
         if number <= schedules:
             yield schedule_table(finding)
+            yield from (Text(f" {line}", no_wrap=True, overflow="ignore") for line in timeline_lines(result, finding))
             if finding.wait_for:
-                yield Text("At its end:")
-                yield from (Text(f"  {line}") for line in wait_for_lines(finding))
+                yield Text("\nWho waits for whom at its end:")
+                yield from (Text(f"  {line}") for line in graph_lines(finding.wait_for, finding.actors))
 
 
 def render(result: CheckResult, schedules: int = 1) -> RenderableType:

@@ -1,6 +1,5 @@
-"""Verbs on designs: check, simulate, run."""
+"""Verbs on designs: simulate, run."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -23,39 +22,6 @@ from cuzklab.cli.options import (
     size_of,
 )
 from cuzklab.progress import progress
-
-
-@app.command()
-def check(
-    policy: Policy,
-    workers: Annotated[int, typer.Option(help="Workers of each device.")] = 2,
-    partitions: Annotated[int, typer.Option(help="Partitions that each worker proves, one after another.")] = 1,
-    vram: Vram = "16GiB",
-    devices: Annotated[int, typer.Option(help="Devices.")] = 1,
-    parameters: Parameters = None,
-    schedules: Annotated[int, typer.Option(help="Findings to show step by step.")] = 1,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
-    """Explore every interleaving of a policy at 32 GiB PoRep sizes: exit status 0 safe, 1 unsafe or not covered."""
-    from cuzklab import check as checker
-    from cuzklab import policies
-
-    design = policies.load(policy, **parameters_of(parameters))
-    with progress(f"check {design.name}", quiet=as_json) as report:
-        result = checker.check(
-            design, workers=workers, partitions=partitions, vram_bytes=size_of(vram, "--vram"), devices=devices,
-            progress=lambda states, *_: report(0.0, f"{states:,} states") if sys.stderr.isatty() else None,
-        )  # fmt: skip
-    if out and result.findings:
-        checker.counterexample_run(result, min(result.findings, key=lambda finding: len(finding.schedule)), out)
-    elif out:
-        checker.check_run(result, out)
-    if as_json:
-        emit(result.to_json())
-    else:
-        print(checker.render_text(result, schedules))
-    raise typer.Exit(0 if result.verdict == "safe" else 1)
 
 
 @app.command()
