@@ -269,7 +269,7 @@ def render_text(found: Feasibility) -> str:
 
     span = found.span
     console = Console(file=StringIO(), width=132, no_color=True, highlight=False, force_terminal=False)
-    every = f"in steps of {exact(span.step_bytes)}" if span.step_bytes else "every byte of it covered"
+    every = f"looked at every {exact(span.step_bytes)} only" if span.step_bytes else "every byte of it covered"
     devices = f" on each of {found.devices} devices" if found.devices > 1 else ""
     console.print(
         f"{found.policy}: {found.partitions} partition{'s' if found.partitions > 1 else ''} a worker{devices}, device "
@@ -280,7 +280,7 @@ def render_text(found: Feasibility) -> str:
         table.add_column(column, justify="right" if column in ("workers", "checks") else "left")
     for row in found.rows:
         smallest, lasting = row.smallest_safe_bytes, row.safe_from_bytes
-        again = "\n".join(f"{exact(one.from_bytes)} to below {_end(one, span)}" for one in row.unsafe_again)
+        again = "\n".join(f"{exact(one.from_bytes)} to {upper_end(one, span)}" for one in row.unsafe_again)
         beyond = "" if lasting is None or not row.for_good else ", and with any more"
         unknown = "" if row.covered == 1.0 else f"(not known: {100 * row.covered:.0f} % covered)"
         table.add_row(
@@ -294,8 +294,8 @@ def render_text(found: Feasibility) -> str:
             if one.verdict != "safe":
                 what = ", ".join(one.kinds) or one.verdict
                 console.print(
-                    f"{row.workers} worker{'s' if row.workers > 1 else ''}, {exact(one.from_bytes)} to below "
-                    f"{_end(one, span)}: {what}; at its lower end {one.message}"
+                    f"{row.workers} worker{'s' if row.workers > 1 else ''}, {exact(one.from_bytes)} to "
+                    f"{upper_end(one, span)}: {what}; at its lower end {one.message}"
                 )
     if not found.complete:
         console.print("Not the whole range was covered.")
@@ -303,10 +303,13 @@ def render_text(found: Feasibility) -> str:
     return console.file.getvalue()
 
 
-def _end(interval: Interval, span: Span) -> str:
+def upper_end(interval: Interval, span: Span) -> str:
+    """Where an interval ends, in words that follow "from … to"."""
     if interval.to_bytes is None:
         return "any amount"
-    return exact(interval.to_bytes + (span.step_bytes or 1))
+    if interval.to_bytes >= span.last_bytes:
+        return f"{exact(span.last_bytes)}, the end"
+    return f"below {exact(interval.to_bytes + (span.step_bytes or 1))}"
 
 
 def exact(size_bytes: int) -> str:

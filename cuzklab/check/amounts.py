@@ -80,6 +80,31 @@ class Amount(int):
 
     __rmul__ = __mul__
 
+    # --- division, which is constant between multiples of the divisor ---
+
+    def __floordiv__(self, other: Any) -> Any:
+        quotient = int.__floordiv__(self, other)
+        if not self._note_multiples(other, quotient):
+            return self._opaque(quotient)
+        return quotient
+
+    def __mod__(self, other: Any) -> Any:
+        quotient, rest = int.__divmod__(self, other)
+        if not self._note_multiples(other, quotient):
+            return self._opaque(rest)
+        return Amount(rest, self.log, self.slope)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def _note_multiples(self, divisor: Any, quotient: Any) -> bool:
+        """Note between which amounts a quotient stays what it is; whether that can be told."""
+        if type(divisor) is not int or divisor <= 0 or self.slope <= 0:
+            return False
+        for multiple in (quotient * divisor, (quotient + 1) * divisor):
+            self.log.thresholds.add(self.log.vram_bytes - (int(self) - multiple) // self.slope)
+        return True
+
     # --- comparisons ---
 
     def __ge__(self, other: Any) -> bool:
@@ -133,8 +158,9 @@ class Amount(int):
     # --- anything else ---
 
     def _opaque(self, result: Any) -> Any:
-        depth = 2 if sys._getframe(1).f_code.co_name != "_note" else 3
-        frame = sys._getframe(depth)
+        frame = sys._getframe(1)
+        while frame.f_globals.get("__name__") == __name__:
+            frame = frame.f_back
         if frame.f_globals.get("__name__") not in _WRITERS:
             self.log.opaque = self.log.opaque or f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
         return result
@@ -155,7 +181,7 @@ def _follow_no_further(name: str) -> Any:
 
 
 for _name in (
-    "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "divmod", "rdivmod", "pow", "rpow", "lshift",
+    "truediv", "rtruediv", "rfloordiv", "rmod", "rdivmod", "pow", "rpow", "lshift",
     "rlshift", "rshift", "rrshift", "and", "rand", "or", "ror", "xor", "rxor", "invert", "abs", "float", "round",
 ):  # fmt: skip
     setattr(Amount, f"__{_name}__", _follow_no_further(f"__{_name}__"))

@@ -155,7 +155,7 @@ class Range:
         if log.opaque and not self.step_bytes:
             raise BadInput(
                 f"{log.opaque}: the policy computes with the amount of device memory in a way that cannot be followed "
-                "(other than adding, subtracting, comparing); give a step: --sweep vram=FROM:TO:STEP"
+                "(other than adding, subtracting, comparing, whole parts); give a step: --sweep vram=FROM:TO:STEP"
             )
         if result.exploration.stopped == INTERRUPTED:
             raise KeyboardInterrupt

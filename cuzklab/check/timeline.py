@@ -36,7 +36,9 @@ def lanes(result: CheckResult, finding: Finding) -> list[Lane]:
     locks = dict.fromkeys(step.effect.lock for step in steps if isinstance(getattr(step.effect, "lock", None), Lock))
     for lock in locks:
         holders = [step.after.read(lock) for step in steps]
-        found.append(Lane(f"held: {lock.name}", "".join(short.get(holder, "-") if holder else "-" for holder in holders)))
+        found.append(
+            Lane(f"held: {lock.name}", "".join(short.get(holder, "-") if holder else "-" for holder in holders))
+        )
     for index in range(result.conditions["devices"]):
         found.append(_memory_lane(index, steps))
     return found

@@ -1,7 +1,7 @@
 """The command line: one verb a command, thin. Heavy imports happen inside commands.
 
-`options` holds what several verbs share; `checks` (check), `designs` (simulate, run), `proofs` (setup, prove, verify, circuit),
-`reports` (report, bench) and `stored` (runs) hold the verbs.
+`options` holds what several verbs share; `checks` (check), `designs` (simulate, run), `proofs` (setup, prove, verify,
+circuit), `reports` (report, bench) and `stored` (runs) hold the verbs.
 
 Exit status: 0 done, 1 the thing asked about failed (an unsafe design, an invalid proof), 2 bad usage or bad input.
 """

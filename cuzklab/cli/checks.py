@@ -46,7 +46,7 @@ def check(
     """Explore every interleaving of a policy at 32 GiB PoRep sizes.
 
     Exit status 0 safe (with --sweep: safe somewhere for each number of workers), 1 unsafe or not covered, 130 after
-    Ctrl-C, which prints what was covered. With --replay 0 if the counterexample happened.
+    Ctrl-C, which prints what was covered.
     """
     if sweep is not None:
         if replay is not None or out is not None:
@@ -113,7 +113,7 @@ def _replay(
         else:
             print(checker.verdict_line(result))
             print("There is no counterexample to carry out.")
-        raise typer.Exit(INTERRUPTED if interrupted else 1)
+        raise typer.Exit(INTERRUPTED if interrupted else 0 if result.verdict == "safe" else 1)
     again = replay(result, shortest(result), where, log2_domain=log2_domain)
     stored = again.write(out) if out else None
     if as_json:
@@ -125,7 +125,7 @@ def _replay(
             print(f"  {edge}")
         if stored:
             print(f"run  {stored.path}")
-    raise typer.Exit(0 if again.happened else 1)
+    raise typer.Exit(INTERRUPTED if interrupted else 1)
 
 
 def _sweep(
