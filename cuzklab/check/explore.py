@@ -112,7 +112,7 @@ def explore(
     if seen.ended:
         outcomes.add("ok")
     return Exploration(
-        tuple(findings), len(seen.parents), budget.used_s, not seen.stopped, seen.stopped, frozenset(outcomes),
+        tuple(findings), seen.states, budget.used_s, not seen.stopped, seen.stopped, frozenset(outcomes),
         tuple(f"{effect} @ {where}" for effect, where in sorted(model.caught)), programs, queue_bound,
     )  # fmt: skip
 

@@ -104,6 +104,11 @@ class Survey:
     reduction: PartialOrder | None = None
     symmetry: Symmetry | None = None
 
+    @property
+    def states(self) -> int:
+        """How many there are."""
+        return len(self.parents)
+
     def path(self, state: State) -> list[tuple[tuple[int, ...], Renaming | None]]:
         """The moves from the start to the state: slots of actors, and renamings."""
         path = []

@@ -390,6 +390,8 @@ class Actor:
         """Turn what a stage raises into a fault of its partition."""
         try:
             yield
+        except PolicyFault:
+            raise
         except Exception as error:
             raise StageFailed(label, partition.name, error) from error
 
