@@ -18,11 +18,11 @@ from cuzklab.check import kernel
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.model import Model, Move, State, StateTooNarrow
 from cuzklab.check.reduction import PartialOrder
-from cuzklab.check.search import Budget, Step, Survey
+from cuzklab.check.search import Budget, LimitReached, Survey
 from cuzklab.check.symmetry import Renaming, Symmetry
 
 _PAUSE = 100_000  # states between two looks at the clock
-_WAITING = 256  # states that may wait for something missing before Python looks after them
+_WAITING = 24  # states that may wait for something missing before Python looks after them
 _MOST = 65_000  # values of a slot, and nodes
 _MAX_ORDERS = 1000  # of actors that are alike
 
@@ -152,6 +152,7 @@ class _Tables:
         self.relied = np.zeros(self.width, np.bool_)
         self.locks = np.array(model.lock_slots, np.int64)
         self.lock_holders = np.full((max(1, len(self.locks)), 64), -1, np.int32)
+        self._fits = (0, 0)
         self._known: set[tuple[int, tuple[int, ...], Any]] = set()
         self._layouts: dict[int, tuple[int, ...]] = {}
         self._noted_with: dict[int, int] = {}
@@ -189,6 +190,10 @@ class _Tables:
     def more_nodes(self) -> None:
         """Make room for nodes and values that have turned up."""
         count = len(self.model.nodes)
+        values = sum(map(len, self.model.values))
+        if (count, values) == self._fits:
+            return
+        self._fits = (count, values)
         if count > _MOST or max(map(len, self.model.values)) > _MOST:
             raise DoesNotFit
         for table in (self.nodes, self.noted, self.classes):
@@ -283,9 +288,7 @@ class _Tables:
             self._noted_with[node] = touched
             self.noted.array[node] = 0
         actor = self.model.names[slot]
-        held = sum(
-            1 << place for place, lock in enumerate(self.locks) if self.model.values[lock][state[lock]] == actor
-        )
+        held = sum(1 << place for place, lock in enumerate(self.locks) if self.model.values[lock][state[lock]] == actor)
         self.noted.array[node] |= np.uint64(1 << held)
 
     def share(self) -> None:
@@ -298,28 +301,30 @@ class _Tables:
 
     def _rename(self, state: State) -> None:
         symmetry, model = self.symmetry, self.model
-        for slot in model.actor_slots:
-            if state[slot] > ENDED:
-                number = symmetry.class_of(state[slot])
-                self.more_nodes()
-                self.classes.array[state[slot]] = number
+        standing = {state[slot] for slot in model.actor_slots if state[slot] > ENDED}
+        numbers = {node: symmetry.class_of(node) for node in standing}
+        if len(model.names) > self.width:
+            raise StateTooNarrow
+        self.more_nodes()
+        for node, number in numbers.items():
+            self.classes.array[node] = number
         _, renaming = symmetry.representative(state)
         if len(model.names) > self.width:
             raise StateTooNarrow
         if renaming is None:
             return
-        self.more_nodes()
         order = symmetry.number_of(renaming)
-        for slot in range(self.width):
-            self.slot_maps[order, slot] = renaming.slot(slot)
-            value = state[slot]
-            if value:
+        if self.slot_maps[order, 0] < 0:
+            images = [renaming.slot(slot) for slot in range(self.width)]
+            if len(model.names) > self.width:
+                raise StateTooNarrow
+            self.slot_maps[order] = images
+            self.node_maps[order, ENDED] = ENDED
+        for slot, value in enumerate(state[: self.width]):
+            if value > 1 or (value and slot not in model.is_actor):
                 image = renaming.value(slot, value)
-                if len(model.names) > self.width:
-                    raise StateTooNarrow
-                if self.is_actor[slot]:
+                if slot in model.is_actor:
                     self.node_maps[order, value] = image
-                    self.node_maps[order, ENDED] = ENDED
                 else:
                     self.value_maps[order, self.value_firsts[slot] + value] = image
         if len(model.names) > self.width:
@@ -334,8 +339,6 @@ def survey(model: Model, budget: Budget, reduction: PartialOrder | None, symmetr
     DoesNotFit
     StateTooNarrow, AssumptionBroken, SymmetryBroken
         As there: what the search relied on does not hold, so that it starts again.
-    LimitReached, KeyboardInterrupt
-        With what was found so far as the argument `found` of the exception.
     """
     initial = model.initial()
     tables = _Tables(model, reduction, symmetry)
@@ -350,7 +353,8 @@ def survey(model: Model, budget: Budget, reduction: PartialOrder | None, symmetr
     counts = np.array([1, 0, 0, 0, 0, 0], np.int64)
     try:
         while True:
-            why = _run(tables, states, counts, waiting, redo, ends.array)
+            pause = max(1, min(_PAUSE, budget.max_states - states.count))
+            why = _run(tables, states, counts, pause, waiting, redo, ends.array)
             if reduction is not None:
                 reduction.relied.update(np.flatnonzero(tables.relied).tolist())
             if why == kernel.DONE:
@@ -364,15 +368,18 @@ def survey(model: Model, budget: Budget, reduction: PartialOrder | None, symmetr
             elif why == kernel.MISSING:
                 _supply(tables, found, counts, waiting, redo)
             budget.check(states.count)
-    finally:
-        _gather(tables, found, ends.array[: counts[4]].tolist())
+    except LimitReached as limit:
+        found.stopped = str(limit)
+    except KeyboardInterrupt:
+        found.stopped = "interrupted"
+    _gather(tables, found, ends.array[: counts[4]].tolist())
     return found
 
 
-def _run(tables: _Tables, states: States, counts: Any, waiting: Any, redo: Any, ends: Any) -> int:
+def _run(tables: _Tables, states: States, counts: Any, pause: int, waiting: Any, redo: Any, ends: Any) -> int:
     reduced = tables.reduction is not None
     why = kernel.search(
-        states.rows, states.hashes, states.parents, states.vias, states.names, states.places, 0, counts, _PAUSE,
+        states.rows, states.hashes, states.parents, states.vias, states.names, states.places, counts, pause,
         waiting, redo,
         tables.actors, tables.parents, tables.nodes.array, tables.reads.array, tables.rows.array, tables.values.array,
         tables.row_places, tables.changes.array, tables.keys.array, tables.faults.array,
@@ -408,6 +415,3 @@ def _gather(tables: _Tables, found: CompiledSurvey, ends: list[int]) -> None:
         state = found.state(number)
         where = found.blocked if any(state[slot] > ENDED for slot in living) else found.ended
         where.append(state)
-
-
-__all__ = ["DoesNotFit", "Step", "can_go_round", "survey"]

@@ -151,7 +151,7 @@ def _order(state, groups, families, classes, order):
 
 @njit(cache=True)
 def search(
-    states, hashes, parents_of, vias, names, places, todo, counts, limit, waiting, redo,
+    states, hashes, parents_of, vias, names, places, counts, limit, waiting, redo,
     actors, actor_parents, nodes, reads, rows, row_values, row_places, changes, keys, faults,
     ends, reduced, users, guards, relied, noted, lock_slots, lock_holders,
     groups, families, classes, slot_maps, value_maps, value_firsts, node_maps, is_actor,
@@ -188,7 +188,7 @@ def search(
             return MISSING if counts[2] > 0 else DONE
         state = states[number]
         # --- what everybody can do ---
-        missing, living, movers, only_faults = False, False, 0, True
+        missing, movers, only_faults = False, 0, True
         if reduced:
             for lock in range(lock_slots.shape[0]):
                 holders[lock] = lock_holders[lock, state[lock_slots[lock]]]
@@ -197,7 +197,6 @@ def search(
             node = state[slot]
             if node <= ENDED:
                 continue
-            living = True
             row = _find_row(state, node, nodes, reads, rows, row_values, row_places, values)
             if row < 0:
                 missing = True

@@ -5,7 +5,11 @@ that the others can do before A moves again, only *m* is explored. Every schedul
 be preceded by *m*: σ stays possible, does the same, and faults at the same effects; and a schedule that contains *m*
 can have it moved to its front. Programs are finite, so *m* is put off nowhere for ever. Hence each fault, each state in
 which everybody is blocked or about to fault, and each node that an actor can reach is still found. A move that itself
-faults is never taken alone, as it would end the search below it.
+faults is never taken alone, as it would end the search below it. Nor is one that changes something that a claim looks
+at: σ and *m* σ then lead to states that the claim cannot tell apart, as do σ with *m* in its place and *m* in front.
+
+That programs are finite is not assumed: where they can go round, an endless σ could be preceded by *m* again and again,
+so the reduced search comes to a state twice on one path, and the survey is made anew without any reduction.
 
 *m* is known to commute when each key that it touches
 
@@ -40,11 +44,14 @@ class PartialOrder:
         self.users: dict[int, set[int]] = {}
         self.guards: dict[int, frozenset[int]] = {}
         self.relied: set[int] = set()
+        self._watched: set[int] = set()
+        self._changed_alone: set[int] = set()
         self._noted: set[tuple[int, int, tuple[int, ...]]] = set()
 
     def restart(self) -> None:
         """Keep what is known, forget what was relied on."""
         self.relied.clear()
+        self._changed_alone.clear()
 
     def note(self, state: State, slot: int) -> None:
         """Take note of what the actor's next effect touches."""
@@ -78,10 +85,25 @@ class PartialOrder:
     def alone(self, state: State, slot: int, move: Move) -> bool:
         """Whether the move, which is possible and does not fault, need not be interleaved with those of others."""
         touched = self.shared(state, slot, move)
+        changed = {changed for changed, _ in move.updates}
+        if changed & self._watched:  # somebody may look at any state in between
+            return False
         if not self._unshared(state, slot, touched):
             return False
         self.relied.update(touched)
+        self._changed_alone |= changed
         return True
+
+    def watch(self, slots: Iterable[int]) -> None:
+        """Claims look at these slots: moves that change them are interleaved with everything.
+
+        Raises
+        ------
+        AssumptionBroken
+        """
+        self._watched |= set(slots)
+        if self._watched & self._changed_alone:
+            raise AssumptionBroken
 
     def shared(self, state: State, slot: int, move: Move) -> frozenset[int]:
         """The keys that a move touches and by which it might fail to commute with those of others."""

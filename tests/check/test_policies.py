@@ -33,7 +33,7 @@ def test_ordered_locks_run_out_of_memory_with_two_workers():
     (finding,) = found.findings
     assert (finding.kind, finding.shortest, found.verdict) == ("oom", True, "unsafe")
     # One worker stages its 12 GiB and lets go of `mem`. The other sees too little free memory, overtakes it at
-    # `compute` and allocates there: 4 GiB still fit, 8 do not. Its trim waits for the device, so for the first one's copy.
+    # `compute` and allocates there: 4 GiB still fit, 8 do not. Its trim waits for the device, so for the first's copy.
     first = steps(finding)[0][:2]
     second = {"w0": "w1", "w1": "w0"}[first]
     names = {first: "A", second: "B"}
@@ -42,7 +42,8 @@ def test_ordered_locks_run_out_of_memory_with_two_workers():
         "A: Fork prep", "A: Pin p.abc", "A: Acquire gpu0.mem", "A: TrimPool gpu0", "A: QueryFree gpu0",
         "A: Alloc gpu0 d_a 4294967296 B", "A: Alloc gpu0 d_bc 8589934592 B", "A: Upload gpu0 p.abc",
         "A: RecordEvent p.upload", "A: WaitEvent p.upload", "A: Release gpu0.mem",
-        "A/copy: Copy gpu0 p.abc", "B: Fork prep", "B: Pin p.abc", "B: Acquire gpu0.mem", "B: TrimPool gpu0", "B: QueryFree gpu0",
+        "B: Fork prep", "B: Pin p.abc", "B: Acquire gpu0.mem", "A/copy: Copy gpu0 p.abc", "B: TrimPool gpu0",
+        "B: QueryFree gpu0",
         "B: Release gpu0.mem", "B: Acquire gpu0.compute", "B: Alloc gpu0 d_a 4294967296 B",
         "B: Alloc gpu0 d_bc 8589934592 B",
     ]  # fmt: skip

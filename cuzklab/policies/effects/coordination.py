@@ -97,6 +97,7 @@ class ReadFlag(Effect):
     """Whether a flag is set at this moment."""
 
     flag: Flag
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         return bool(world.read(self.flag))
@@ -137,6 +138,7 @@ class Exchange(Effect):
 
     slot: Slot
     value: Any = None
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         before = world.read(self.slot)
@@ -185,6 +187,7 @@ class Get(Effect):
     """Take the oldest item of a queue. Blocks while it is empty."""
 
     queue: Queue
+    tells: ClassVar[bool] = True
     wait_kind: ClassVar[str] = "queue"
 
     def ready(self, world, actor):
