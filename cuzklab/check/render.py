@@ -41,8 +41,9 @@ def _count(number: int, what: str) -> str:
 
 def schedule_table(finding: Finding) -> Table:
     """The schedule of a finding, one row a step."""
+    again = f"; from step {finding.loop_from} on it repeats itself for ever" if finding.loop_from else ""
     title = f"Schedule of {_count(len(finding.schedule), 'step')}" + (
-        ", the shortest there is" if finding.shortest else ""
+        ", the shortest there is" if finding.shortest else again
     )
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("step", justify="right")
@@ -50,6 +51,8 @@ def schedule_table(finding: Finding) -> Table:
         table.add_column(column)
     for step in finding.schedule:
         effect = sizes_in_words(step.effect) + (f" ({step.phase})" if step.phase else "")
+        if step.step == finding.loop_from:
+            table.add_section()
         table.add_row(str(step.step), escape(step.actor), escape(effect), escape(step.where))
     return table
 

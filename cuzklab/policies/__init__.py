@@ -17,6 +17,9 @@ What a policy module defines, each a generator function decorated with `@program
 ``queue_capacity(lookahead, synthesis_workers)``, optional, a plain function
     Synthesised partitions that may wait for a GPU worker, if not just `lookahead`.
 
+``claims``, optional, a sequence of `claims.Claim`
+    What the author says of every state that the design can come to; the checker proves or refutes it.
+
 The optional ones may have any of the policy's options as further parameters. Whoever runs a policy asks `engine`.
 """
 
@@ -34,7 +37,7 @@ from typing import Any, get_args
 
 from cuzklab.policies.model import Gpu, Partition, Program
 
-_MACHINERY = {"model", "effect", "effects", "engine", "requests", "outcome", "common"}
+_MACHINERY = {"model", "effect", "effects", "engine", "requests", "outcome", "schedule", "common", "claims"}
 
 
 class UnknownPolicy(ValueError):

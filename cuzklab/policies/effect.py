@@ -97,6 +97,7 @@ class Effect:
     two_steps: ClassVar[bool] = False  # others can notice that it is under way: start and end are separate steps,
     # unless it is asynchronous
     gives: ClassVar[bool] = False  # only ever enables others: never blocks, and commutes with all that they can do
+    tells: ClassVar[bool] = False  # what comes of it depends on what others do; a loop without one never ends
     wait_kind: ClassVar[str] = ""  # what an actor that it blocks waits for, in the words of the trace's waits
 
     def ready(self, world: World, actor: str) -> bool:

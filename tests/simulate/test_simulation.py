@@ -217,7 +217,7 @@ def test_the_world_does_not_grow_with_the_number_of_proofs(monkeypatch):
     class Watched(Interpreter):
         def run(self, programs):
             ending = super().run(programs)
-            sizes.append((len(self.world), len(self._last_on), len(self.machine.memory._jobs)))
+            sizes.append((len(self.world), len(self.machine.memory._jobs)))
             return ending
 
     monkeypatch.setattr("cuzklab.simulate.simulation.Interpreter", Watched)

@@ -98,6 +98,7 @@ class ReadFlag(Effect):
     """Whether a flag is set at this moment."""
 
     flag: Flag
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         return bool(world.read(self.flag))
@@ -138,6 +139,7 @@ class Exchange(Effect):
 
     slot: Slot
     value: Any = None
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         before = world.read(self.slot)
@@ -199,6 +201,7 @@ class Get(Effect):
     """Take the first item of a queue: the oldest of the highest priority. Blocks while it is empty."""
 
     queue: Queue
+    tells: ClassVar[bool] = True
     wait_kind: ClassVar[str] = "queue"
 
     def ready(self, world, actor):

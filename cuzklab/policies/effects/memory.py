@@ -73,6 +73,7 @@ class Alloc(Effect):
     pooled: bool = False
     device_wide: bool = False
     lasts: ClassVar[bool] = True
+    tells: ClassVar[bool] = True
     wait_kind: ClassVar[str] = "memory"
 
     def ready(self, world, actor):

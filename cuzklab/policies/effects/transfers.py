@@ -61,7 +61,10 @@ class Pin(Effect):
 
 @dataclass(frozen=True)
 class Unpin(Effect):
-    """Undo `Pin`; no copy from it may be under way. `pooled` memory goes back to those who synthesise, and stays pinned."""
+    """Undo `Pin`; no copy from it may be under way.
+
+    `pooled` memory goes back to those who synthesise, and stays pinned.
+    """
 
     buffer: HostBuffer
     pooled: bool = False
@@ -210,6 +213,7 @@ class RecordEvent(Effect):
     """Mark a point in a stream; the result is an `Event` that fires when the work before it is done."""
 
     stream: Stream
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         return Event(self.stream, world.read(("issued", self.stream)) or 0)

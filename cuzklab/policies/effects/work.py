@@ -26,6 +26,7 @@ class Launch(Effect):
     uses: tuple[Buffer, ...] = ()
     lasts: ClassVar[bool] = True
     two_steps: ClassVar[bool] = True
+    tells: ClassVar[bool] = True
     wait_kind: ClassVar[str] = "event"
 
     @property
@@ -135,6 +136,7 @@ class QueryFree(Effect):
     """Bytes of the device that are neither allocated nor kept by the pool, as `cudaMemGetInfo` tells."""
 
     gpu: Gpu
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         return free_for(world, self.gpu, pooled=False)
