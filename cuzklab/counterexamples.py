@@ -141,7 +141,9 @@ def _happened(finding: Finding, kind: str, waits_for: tuple[WaitFor, ...], leaks
     if finding.wait_for:
         seen = {wait.actor: wait for wait in waits_for}
         return all(
-            wait.actor in seen and seen[wait.actor].kind == wait.kind and alike(seen[wait.actor].on, wait.on)
+            wait.actor in seen
+            and seen[wait.actor].kind == wait.kind
+            and (wait.kind == "memory" or alike(seen[wait.actor].on, wait.on))
             for wait in finding.wait_for
             if wait.actor in finding.actors
         )

@@ -153,6 +153,7 @@ class Board:
             A program that the actor forked has failed meanwhile.
         """
         self.check()
+        raise_pending(actor)  # a task that has failed just now also has ended, so a join would be ready
         if blocked.ready():
             return
         self.block(actor, blocked)

@@ -65,13 +65,25 @@ def follow(
         ending = interpreter.ending
     diverged = order.diverged
     if not diverged and not order.over:
-        diverged = f"{order.stopped_at()}, which cannot take place"
+        diverged = _why_not(order, interpreter)
     leaks = not ending.stuck and not ending.faults and something_left(interpreter.world)
     outcome, kind, explanation = _judge(order, ending, leaks)
     return Followed(
         outcome, kind, explanation, order.position, diverged, order.reached or ending.stuck, leaks,
         interpreter.tracer.recorder,
     )  # fmt: skip
+
+
+def _why_not(order: Order, interpreter: Interpreter) -> str:
+    """Why the step that was to be made was not."""
+    turn = order.turns[order.position]
+    for waiting in interpreter.world.blocked():
+        if waiting.actor.name == turn.actor:
+            try:
+                order.check(turn.actor, waiting.effect)
+            except Diverged as error:
+                return str(error)
+    return f"{order.stopped_at()}, which cannot take place"
 
 
 def something_left(world: World) -> bool:
