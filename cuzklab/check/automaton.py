@@ -20,7 +20,7 @@ from cuzklab.policies.model import Program
 
 ABSENT, ENDED = 0, 1  # numbers that stand for an actor that was not started, and for one that has ended
 MAX_EFFECTS = 20_000  # of one program; one that yields more is taken to be endless
-_MAX_LINES = 1_000_000  # run between two effects; a program that runs more is taken to hang
+_MAX_LINES = 2_000_000  # and instructions run between two effects; a program that runs more is taken to hang
 
 
 @dataclass(frozen=True)
@@ -259,6 +259,7 @@ class _LineLimit:
             sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        frame.f_trace_opcodes = True  # a loop on one line is no new line
         self.left -= 1
         if self.left < 0:
             place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -108,6 +108,10 @@ class CompiledSurvey(Survey):
     def states(self) -> int:
         return self._states.count
 
+    @property
+    def depth(self) -> int:
+        return len(self.path(self.state(self.states - 1)))  # breadth first: the last is as far away as any
+
     def state(self, number: int) -> State:
         row = self._states.rows[number].tolist()
         return tuple(row + [0] * (self._width - len(row)))

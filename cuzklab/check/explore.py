@@ -131,6 +131,7 @@ def explore(
     return Exploration(
         tuple(findings), seen.states, budget.used_s, not seen.stopped, seen.stopped, frozenset(outcomes),
         tuple(f"{effect} @ {where}" for effect, where in sorted(model.caught)), programs, queue_bound,
+        seen.depth,
     )  # fmt: skip
 
 

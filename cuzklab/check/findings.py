@@ -84,6 +84,8 @@ class Exploration:
         Effects that can run out of device memory where a program deals with it.
     programs : mapping
         What was explored, so that a schedule can be replayed.
+    depth : int
+        Steps of the longest of the ways by which states were first reached.
     """
 
     findings: tuple[Finding, ...]
@@ -95,6 +97,7 @@ class Exploration:
     caught: tuple[str, ...] = ()
     programs: Mapping[str, Sequence[Program]] = field(default_factory=dict, repr=False)
     queue_bound: int = 0
+    depth: int = 0
 
     @property
     def verdict(self) -> str:
@@ -142,6 +145,7 @@ class CheckResult:
             "verdict": self.verdict,
             "findings": [finding.to_json() for finding in self.findings],
             "states": self.states,
+            "depth": self.exploration.depth,
             "seconds": round(self.seconds, 3),
             "complete": self.complete,
             "stopped": self.exploration.stopped,

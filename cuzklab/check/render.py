@@ -23,7 +23,10 @@ def verdict_line(result: CheckResult) -> str:
         f"{_count(of['workers'], 'worker')}{devices} × {_count(of['partitions'], 'partition')} on "
         f"{format_size(of['vram_bytes'])}"
     )
-    effort = f"{_count(result.states, 'state')}, {format_seconds(result.seconds)}"
+    effort = (
+        f"{_count(result.states, 'state')}, {_count(result.exploration.depth, 'step')} deep, "
+        f"{format_seconds(result.seconds)}"
+    )
     covered = f"every interleaving covered ({effort})"
     if not result.complete:
         covered = f"not every interleaving was covered: {result.exploration.stopped} ({effort})"

@@ -130,6 +130,14 @@ class Survey:
         """How many there are."""
         return len(self.parents)
 
+    @property
+    def depth(self) -> int:
+        """Steps to the state that was reached by the most of them."""
+        depths: dict[State, int] = {}
+        for state, step in self.parents.items():  # in the order in which they were reached
+            depths[state] = 0 if step is None else depths[step[0]] + 1
+        return max(depths.values(), default=0)
+
     def path(self, state: State) -> list[tuple[tuple[int, ...], Renaming | None]]:
         """The moves from the start to the state: slots of actors, and renamings."""
         path = []
