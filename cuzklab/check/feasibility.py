@@ -4,8 +4,8 @@ Safety is not monotone in memory: with more of it a design may take another path
 bisected. A check with `Amount`s of memory tells at which amount the first comparison comes out otherwise; up to there
 its result holds. The next check is made there, and so on: finitely many checks cover every byte of a range.
 
-Where a design is unsafe one schedule is enough, and it is unsafe wherever that schedule runs the same; following a known
-one costs next to nothing, so that comes first.
+Where a design is unsafe one schedule is enough, and it is unsafe wherever that schedule runs the same; following a
+known one costs next to nothing, so that comes first.
 """
 
 from collections.abc import Callable

@@ -15,8 +15,8 @@ Urgent = Annotated[
     typer.Option(
         "--urgent",
         metavar="WORKLOAD@N",
-        help="A proof of another kind, like winningpost@5: it arrives when N partitions of the batch are done, and goes "
-        "first wherever something waits. May be given several times.",
+        help="A proof of another kind, like winningpost@5: it arrives when N partitions of the batch are done, and "
+        "goes first wherever something waits. May be given several times.",
     ),
 ]
 

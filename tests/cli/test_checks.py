@@ -72,13 +72,12 @@ def test_a_design_that_is_safe_nowhere_in_a_range():
 @pytest.mark.slow
 def test_ctrl_c_in_a_sweep_keeps_what_was_covered():
     process = subprocess.Popen(
-        [sys.executable, "-m", "cuzklab", "check", "phase10_ordered", "--workers", "4", "--partitions", "3",
+        [sys.executable, "-m", "cuzklab", "check", "phase10_ordered", "--workers", "3", "--partitions", "1",
          "--sweep", "vram=8GiB:48GiB", "--processes", "2"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    while "1 of 16" not in process.stderr.readline():
-        pass
+    assert any("1 of 12" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
