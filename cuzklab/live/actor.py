@@ -45,11 +45,6 @@ class RecordedEvent:
     event: devices.Event
 
 
-def _device_of(program: Program) -> int | None:
-    """The device that a program works for, by its arguments; None where it works for none."""
-    return next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), None)
-
-
 class Actor:
     """A thread that runs a program.
 
@@ -71,7 +66,8 @@ class Actor:
         self.ended = self.joined = False
         self.pending_fault: PolicyFault | None = None
         self.parent = parent
-        self.device = _device_of(program) if parent is None else parent.device
+        own = (argument.index for argument in program.arguments if isinstance(argument, Gpu))
+        self.device: int | None = next(own, None) if parent is None else parent.device
         self.locks: dict[Lock, LockUse] = {}
         self.thread = threading.Thread(target=self._drive, name=name, daemon=True)
         self._run = run
@@ -445,17 +441,9 @@ class Actor:
             name = PROVED if outcome.ok else FAILED
             self._add(
                 Span(
-                    start,
-                    self._run.now(),
-                    name,
-                    CALL,
-                    0,
-                    self.name,
-                    self.worker,
-                    self.proof,
-                    self.partition,
+                    start, self._run.now(), name, CALL, 0, self.name, self.worker, self.proof, self.partition,
                     self.device,
                 )
-            )
+            )  # fmt: skip
         self._run.workload.finished(outcome.partition)
         self._count_host_memory()
