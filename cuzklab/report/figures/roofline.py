@@ -81,13 +81,15 @@ def roofline(
             )
         )
     lowest = min(row["operations_per_s"] for row in rows) / divisor
-    for x, y, text, anchor in (
-        (right, operations_per_s / divisor, f"multiplier, {number(operations_per_s / divisor)} {prefix}/s", "right"),
-        (left, left * bytes_per_s / divisor, f"memory, {number(bytes_per_s / 1e9)} GB/s", "left"),
-    ):
+    slope_x = (left * ridge) ** 0.5
+    limits = (
+        (right, operations_per_s, f"multiplier, {number(operations_per_s / divisor)} {prefix}/s", "right", "bottom"),
+        (slope_x, slope_x * bytes_per_s, f"memory, {number(bytes_per_s / 1e9)} GB/s", "left", "top"),
+    )
+    for x, y, text, across, along in limits:
         figure.add_annotation(
-            x=np.log10(x), y=np.log10(y), text=text, showarrow=False, xanchor=anchor, yanchor="bottom", yshift=4,
-            xshift=8 if anchor == "left" else 0, font={"size": 12},
+            x=np.log10(x), y=np.log10(y / divisor), text=text, showarrow=False, xanchor=across, yanchor=along,
+            xshift=10 if across == "left" else 0, yshift=4 if along == "bottom" else 0, font={"size": 12},
         )  # fmt: skip
     bottom = min(lowest, left * bytes_per_s / divisor) / 1.6
     log_axis = {"type": "log", "minor": {"showgrid": False}, "dtick": 1}
