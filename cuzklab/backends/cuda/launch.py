@@ -15,6 +15,7 @@ from cuzklab.units import format_size
 
 DOMAIN = "cuzk"
 _PLAIN_SHARED_BYTES = 48 * 1024
+_NULL = np.uint64(0)
 
 Given, Result = ParamSpec("Given"), TypeVar("Result")
 
@@ -182,6 +183,12 @@ def timed_launches() -> Iterator[dict[str, float]]:
         _events = None
 
 
+@functools.cache
+def _named_range(kernel: str) -> nvtx.annotate:
+    """A range that is entered for each launch of a kernel; making it anew costs several times what entering does."""
+    return nvtx.annotate(kernel, domain=DOMAIN)
+
+
 def launch(
     unit: Unit,
     kernel: str,
@@ -198,11 +205,11 @@ def launch(
         Arrays of the device, `numpy` scalars of the exact width, or None for a null pointer.
     """
     module = cupy()
-    chosen = function(in_force(unit), kernel, module.cuda.Device().id)
+    chosen = function(in_force(unit), kernel, module.cuda.runtime.getDevice())
     if shared_bytes > _PLAIN_SHARED_BYTES and chosen.max_dynamic_shared_size_bytes < shared_bytes:
         chosen.max_dynamic_shared_size_bytes = shared_bytes
-    passed = tuple(np.uint64(0) if argument is None else argument for argument in arguments)
-    with nvtx.annotate(kernel, domain=DOMAIN):
+    passed = tuple(_NULL if argument is None else argument for argument in arguments)
+    with _named_range(kernel):
         if _events is not None:
             start, end = module.cuda.Event(), module.cuda.Event()
             start.record()
