@@ -37,7 +37,7 @@ from cuzklab.policies.effects import (
 from cuzklab.policies.model import Buffer, Event, Gpu, Program, Queue, Slot, Stream, Task
 
 END = 0  # the target of a branch after which the actor has ended
-MAX_NODES = 20_000
+MAX_NODES = 60_000
 _MAX_AMOUNTS = 64  # of free memory, that are enumerated; where there are more they must be told
 _SERIALS = 10_000  # of one program
 
@@ -325,7 +325,7 @@ def _widened(system: ClosedSystem, bounds: _Bounds, told: Mapping[Gpu, Collectio
                 wider.forks[name] = max(forks, bounds.forks.get(name, 0))
             case Put(queue=place, item=item) | Exchange(slot=place, value=item):
                 known = wider.items.setdefault(place, (None,) if isinstance(place, Slot) else ())
-                if item not in known and bounds.generations.get(place, 0) <= _puts(system, place):
+                if item not in known and bounds.generations.get(place, 0) < _puts(system, place):
                     # A value that is made from the one before it, as a counter is, is of the next generation; there
                     # are no more generations than values are put there.
                     wider.items[place] = (*known, item)
@@ -334,10 +334,14 @@ def _widened(system: ClosedSystem, bounds: _Bounds, told: Mapping[Gpu, Collectio
 
 
 def _puts(system: ClosedSystem, place: Queue | Slot) -> int:
-    """How often all actors together may put something into a queue or a slot."""
-    return system.longest(
-        lambda point: place in (getattr(point.effect, "queue", None), getattr(point.effect, "slot", None))
-    )
+    """How often all actors together may put a value into a queue or a slot."""
+
+    def puts(effect: Effect) -> bool:
+        if isinstance(effect, Exchange):
+            return effect.slot == place and effect.value is not None
+        return isinstance(effect, Put) and effect.queue == place
+
+    return system.longest(lambda point: puts(point.effect))
 
 
 def _forks(point: Point, name: str) -> bool:

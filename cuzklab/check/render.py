@@ -44,9 +44,8 @@ def _count(number: int, what: str) -> str:
 
 def schedule_table(finding: Finding) -> Table:
     """The schedule of a finding, one row a step."""
-    again = f"; from step {finding.loop_from} on it repeats itself for ever" if finding.loop_from else ""
     title = f"Schedule of {_count(len(finding.schedule), 'step')}" + (
-        ", the shortest there is" if finding.shortest else again
+        ", the shortest there is" if finding.shortest else ""
     )
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("step", justify="right")
@@ -68,6 +67,8 @@ def _parts(result: CheckResult, schedules: int) -> Iterable[RenderableType]:
         if number <= schedules:
             yield schedule_table(finding)
             yield from (Text(f" {line}", no_wrap=True, overflow="ignore") for line in timeline_lines(result, finding))
+            if finding.loop_from:
+                yield Text(f"From step {finding.loop_from} on it repeats itself for ever.")
             if finding.wait_for:
                 yield Text("\nWho waits for whom at its end:")
                 yield from (Text(f"  {line}") for line in graph_lines(finding.wait_for, finding.actors))
