@@ -7,15 +7,20 @@ Whatever is wrong is shown at its line of the cell.
 import linecache
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from cuzklab import policies
+from cuzklab.analysis import Case
+from cuzklab.check import CheckResult
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy, UnknownPolicy
 from cuzklab.report import display, show
+from cuzklab.report.postmortem import conclude as write_conclusion
+from cuzklab.report.postmortem import examine
 from cuzklab.trace import Run
 from cuzklab.units import parse_size
 
@@ -30,13 +35,28 @@ class DesignError(BadInput):
         return str(self).splitlines()
 
 
-def begin(shell: Any = None) -> None:
+@dataclass(frozen=True)
+class Checked:
+    """A check and the run that it is stored as: its counterexample, or the record of what was covered."""
+
+    result: CheckResult
+    run: Run
+
+
+def begin(out: str | Path = "", shell: Any = None) -> Path:
     """Make ``%%policy`` known and give JupyterLab the style of what is shown.
 
     Parameters
     ----------
+    out : str or Path
+        Folder for the runs; a temporary one unless given.
     shell : InteractiveShell, optional
         The one that runs, unless given.
+
+    Returns
+    -------
+    Path
+        The folder.
     """
     from IPython import get_ipython
 
@@ -45,6 +65,7 @@ def begin(shell: Any = None) -> None:
         raise BadInput("cells exist in a notebook; elsewhere a policy is a file: cuzklab check ./mine.py")
     shell.register_magic_function(lambda line, cell: _cell(shell, line, cell), "cell", "policy")
     display.style()
+    return Path(out) if out else Path(tempfile.mkdtemp(prefix="cuzklab-author-"))
 
 
 def _cell(shell: Any, line: str, cell: str) -> None:
@@ -94,26 +115,29 @@ def define(name: str, source: str, lines_before: int = 0) -> Policy:
 
 
 @shows_lines
-def check(policy: Policy, *, workers: int, partitions: int, vram: str, out: str | Path | None = None) -> Any:
+def check(policy: Policy, *, workers: int, partitions: int, vram: str, out: Path) -> Checked:
     """Check a design, and show the verdict and its shortest counterexample, which is carried out elsewhere, too.
 
     Returns
     -------
-    CheckResult
+    Checked
     """
     from cuzklab import check as checker
     from cuzklab import counterexamples
 
     result = checker.check(policy, workers=workers, partitions=partitions, vram_bytes=parse_size(vram))
     display.text(checker.verdict_line(result))
-    if result.findings:
-        finding = min(result.findings, key=lambda finding: len(finding.schedule))
-        if excerpt := _excerpt(finding.where):
-            display.markup(f"<pre>{display.tables.escape(excerpt)}</pre>")
-        show.counterexample(checker.counterexample_run(result, finding, _place(out, f"check-{policy.name}")))
-        for where in ("simulate", "live"):
-            display.text(counterexamples.replay(result, finding, where).sentence)
-    return result
+    place = out / "runs" / f"check-{policy.name}"
+    if not result.findings:
+        return Checked(result, checker.check_run(result, place))
+    finding = min(result.findings, key=lambda finding: len(finding.schedule))
+    if excerpt := _excerpt(finding.where):
+        display.markup(f"<pre>{display.tables.escape(excerpt)}</pre>")
+    run = checker.counterexample_run(result, finding, place)
+    show.counterexample(run)
+    for where in ("simulate", "live"):
+        display.text(counterexamples.replay(result, finding, where).sentence)
+    return Checked(result, run)
 
 
 @shows_lines
@@ -145,7 +169,7 @@ def memory(policy: Policy, *, workers: int, partitions: int, span: str = "8GiB:4
 @shows_lines
 def simulate(
     designs: Sequence[Policy | str], *, hardware: str, workload: str, proofs: int, workers: int,
-    synthesis_workers: int = 10, vram: str = "", out: str | Path | None = None,
+    out: Path, synthesis_workers: int = 10, vram: str = "",
 ) -> list[Run]:  # fmt: skip
     """Simulate designs at production scale, side by side.
 
@@ -161,7 +185,7 @@ def simulate(
             one, hardware, workload, proofs=proofs, in_flight=proofs, gpu_workers=workers,
             synthesis_workers=synthesis_workers, vram_bytes=parse_size(vram) if vram else None,
         )  # fmt: skip
-        runs.append(simulation.to_run(_place(out, f"simulate-{one.name}")))
+        runs.append(simulation.to_run(out / "runs" / f"simulate-{one.name}"))
     show.metrics(runs)
     _tell_endings(runs)
     return runs
@@ -170,7 +194,7 @@ def simulate(
 @shows_lines
 def run(
     designs: Sequence[Policy | str], *, log2_domain: int, proofs: int, partitions: int, workers: int, vram: str,
-    seed: int = 1, out: str | Path | None = None,
+    out: Path, seed: int = 1,
 ) -> list[Run]:  # fmt: skip
     """Run designs for real on small circuits, side by side; their proofs are verified.
 
@@ -186,12 +210,23 @@ def run(
             one, log2_domain, proofs=proofs, partitions=partitions, gpu_workers=workers, vram_bytes=parse_size(vram),
             seed=seed,
         )  # fmt: skip
-        runs.append(result.write(_place(out, f"live-{one.name}")))
+        runs.append(result.write(out / "runs" / f"live-{one.name}"))
         display.text(f"{one.name}: {len(result.verified)} of {proofs} proofs made and verified.")
     show.metrics(runs)
     _tell_endings(runs)
     show.timeline(runs[0])
     return runs
+
+
+def conclude(
+    policy: Policy, baseline: str, runs: Sequence[Run], *, vram: str, out: Path, parameters: Mapping[str, Any]
+) -> None:
+    """What the runs say together, by the rules of every post-mortem, as far as there are runs for them."""
+    question = f"Is {policy.name} safe on {vram}, and faster than {baseline}?"
+    post = examine(Case(policy.name, baseline, tuple(runs), parse_size(vram), question))
+    show.findings(post)
+    show.verdict(post)
+    write_conclusion(post, out, parameters)
 
 
 def save(policy: Policy, path: str | Path) -> Path:
@@ -208,12 +243,6 @@ def save(policy: Policy, path: str | Path) -> Path:
 
 def _loaded(designs: Sequence[Policy | str]) -> list[Policy]:
     return [policies.load(one) if isinstance(one, str) else one for one in designs]
-
-
-def _place(out: str | Path | None, name: str) -> Path:
-    """Where a run goes: into the folder that was given, else where nobody minds it."""
-    folder = Path(out) if out else Path(tempfile.mkdtemp(prefix="cuzklab-author-"))
-    return folder / name
 
 
 def _tell_endings(runs: Sequence[Run]) -> None:

@@ -32,7 +32,7 @@ ALLOWED = {
     "counterexamples": {"check", "simulate", "live", "policies", "profiles", "stages", "trace", "units", "backends"},
     "author": {
         *("check", "counterexamples", "feasibility", "live", "policies", "report", "simulate"),
-        *("trace", "units"),
+        *("analysis", "trace", "units"),
     },
     "report": {"analysis", "trace", "units", "resources"},
     "workbench": {

@@ -1,14 +1,11 @@
 """A design written in a cell: checked, simulated and run; what is wrong with it is shown at its line."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cuzklab import author, policies
 from cuzklab.author import DesignError
-from cuzklab.report import NotebookFailed
+from cuzklab.report import NotebookFailed, write_report
 from cuzklab.report.notebook import parameters_of, run_notebook
 from tests.conftest import ROOT
 
@@ -33,19 +30,19 @@ def cell(source):
     return author.define("mine", source, lines_before=1)
 
 
-def test_the_magic_defines_a_policy_of_that_name():
+def test_the_magic_defines_a_policy_of_that_name(tmp_path):
     shell = InteractiveShell()
-    author.begin(shell)
+    assert author.begin(tmp_path, shell) == tmp_path
     shell.run_cell_magic("policy", "mine", DESIGN)
     policy = shell.user_ns["mine"]
     assert (policy.name, policy.title) == ("mine", "One lock: everything inside it.")
-    result = author.check(policy, workers=2, partitions=1, vram="8GiB")
-    assert (result.verdict, result.complete) == ("safe", True)
+    checked = author.check(policy, workers=2, partitions=1, vram="8GiB", out=tmp_path)
+    assert (checked.result.verdict, checked.result.complete, checked.run.info.origin) == ("safe", True, "check")
 
 
-def test_lines_are_those_of_the_cell():
+def test_lines_are_those_of_the_cell(tmp_path):
     policy = cell(DESIGN.replace("    yield Release(gpu.lock)\n", ""))
-    result = author.check(policy, workers=2, partitions=1, vram="8GiB")
+    result = author.check(policy, workers=2, partitions=1, vram="8GiB", out=tmp_path).result
     (finding,) = [finding for finding in result.findings if finding.kind != "leak" or finding.wait_for]
     assert finding.where == "cell mine:9"  # the lock is asked for in the ninth line, counted from the magic
     assert author._excerpt(finding.where).splitlines()[3] == "→  9      yield Acquire(gpu.lock)"
@@ -61,9 +58,9 @@ def test_lines_are_those_of_the_cell():
         ("yield Free(buffer)", "while True: pass", 11, "runs on without yielding"),
     ],
 )
-def test_what_is_wrong_is_shown_at_its_line(old, new, line, message):
+def test_what_is_wrong_is_shown_at_its_line(old, new, line, message, tmp_path):
     with pytest.raises(DesignError) as error:
-        author.check(cell(DESIGN.replace(old, new)), workers=1, partitions=1, vram="8GiB")
+        author.check(cell(DESIGN.replace(old, new)), workers=1, partitions=1, vram="8GiB", out=tmp_path)
     text = str(error.value)
     assert message in text.splitlines()[0] and f"cell mine:{line}" in text.splitlines()[0]
     (marked,) = [words for words in text.splitlines() if words.startswith("→")]
@@ -105,17 +102,25 @@ SMALL = {"log2_domain": 10, "live_partitions": 2, "proofs": 1, "vram": "80GiB"}
 
 
 @pytest.mark.slow
-def test_the_authors_notebook_runs(tmp_path):
-    run_notebook(NOTEBOOK, tmp_path / "out.ipynb", {**SMALL, "out": str(tmp_path / "runs")})
+def test_the_authors_notebook_is_a_report(tmp_path):
+    report = write_report("author", tmp_path, SMALL)
     stored = {path.name for path in (tmp_path / "runs").iterdir()}
-    assert stored == {"simulate-slots", "simulate-phase9", "live-slots", "live-phase9"}
+    assert stored == {"check-slots", "simulate-slots", "simulate-phase9", "live-slots", "live-phase9"}
+    assert report.findings and report.verdict["decision"] in ("keep", "revert", "tune", "undecided")
+
+
+@pytest.mark.slow
+def test_a_design_that_is_unsafe_is_shown_with_its_counterexample(tmp_path):
+    report = write_report("author", tmp_path, {**SMALL, "vram": "11GiB"})
+    assert report.verdict["decision"] == "revert"
+    page = report.html.read_text()
+    assert "It happened by real threads on an emulated device" in page and "It happened in virtual time" in page
 
 
 @pytest.mark.slow
 def test_an_error_in_the_cell_ends_the_notebook_with_its_line(tmp_path):
     broken = tmp_path / "broken.ipynb"
     broken.write_text(NOTEBOOK.read_text().replace("yield Free(d_bc)", "yield Free(d_abc)"))
-    assert shutil.which("python3") and Path(broken).stat().st_size
     with pytest.raises(NotebookFailed, match=r"NameError: name 'd_abc' is not defined") as failure:
         run_notebook(broken, tmp_path / "out.ipynb", SMALL)
     assert "cell slots:30" in str(failure.value)
