@@ -1,28 +1,28 @@
 """Figures of many runs over time: what was measured when, under which conditions, and whether it got worse.
 
 A series is one figure under one set of conditions on one machine: runs of different conditions are never put into one
-series, so a change of a setting cannot look like a regression.
+series, so a change of a setting cannot look like a regression. Runs that were made together (the repetitions of one
+report) are one *occasion*; an occasion may confirm an earlier one.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from cuzklab.analysis.case import figure, metrics_of
-from cuzklab.analysis.regression import FEWEST_BASELINE, Judgement, change_points, judge
+from cuzklab.analysis.regression import Judgement, change_points, judge
 from cuzklab.analysis.stages import stage_durations_ns
 from cuzklab.trace import Run
 from cuzklab.units import Metric
 
-CONFIRMS = "confirms"  # key among a run's inputs: the name of the run that it repeats to confirm it
 _LESS_IS_BETTER = ("s/proof", "s", "B")
 _NOT_A_CONDITION = {"seed", "repeat"}
 COLUMNS = (
-    "series", "run", "created", "confirms", "policy", "kind", "label", "unit", "obtained", "level", "samples",
+    "series", "run", "occasion", "created", "policy", "kind", "label", "unit", "obtained", "level", "samples",
     "conditions",
 )  # fmt: skip
 
@@ -37,14 +37,16 @@ class SeriesJudgement:
         Digest of figure, conditions and machine.
     policy, kind, label, unit : str
     runs : int
-        Runs in the series, confirming reruns included.
+        In the series, confirming reruns included.
+    levels : tuple of float
+        Of each occasion but the confirming ones, in the order of time.
     newest : str
-        Name of the run that is judged.
+        The occasion that is judged.
     level, baseline_level : float
-        Median of the newest run and its reruns; median of the baseline's runs (nan where there is none).
+        Median of the newest runs and their reruns; median of the baseline's runs (nan where there is none).
     judgement : Judgement
     changes : tuple of str
-        Names of the runs from which on the level is another (see `regression.change_points`).
+        Occasions from which on the level is another (see `regression.change_points`).
     """
 
     series: str
@@ -53,6 +55,7 @@ class SeriesJudgement:
     label: str
     unit: str
     runs: int
+    levels: tuple[float, ...]
     newest: str
     level: float
     baseline_level: float
@@ -69,8 +72,8 @@ def history(runs: Sequence[Run]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `series`, `run`, `created`, `confirms` (name of the run that it repeats, or empty), `policy`, `kind`, `label`,
-        `unit`, `obtained`, `level` (float, in the unit), `samples` (ndarray), `conditions` (text).
+        `series`, `run` (path), `occasion` (see `occasion_of`), `created`, `policy`, `kind`, `label`, `unit`,
+        `obtained`, `level` (float, in the unit), `samples` (ndarray), `conditions` (text).
     """
     rows = []
     for run in sorted(runs, key=lambda run: (run.info.created, run.name)):
@@ -84,36 +87,54 @@ def history(runs: Sequence[Run]) -> pd.DataFrame:
             text = json.dumps([metric.kind, metric.label, conditions], sort_keys=True, default=str)
             rows.append(
                 (
-                    hashlib.sha256(text.encode()).hexdigest()[:12], run.name, run.info.created,
-                    run.info.inputs.get(CONFIRMS, ""), run.info.policy, metric.kind, metric.label, metric.unit,
+                    hashlib.sha256(text.encode()).hexdigest()[:12], str(run.path), occasion_of(run), run.info.created,
+                    run.info.policy, metric.kind, metric.label, metric.unit,
                     metric.obtained, float(np.median(samples)), samples, json.dumps(conditions, default=str),
                 )
             )  # fmt: skip
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def judgements(table: pd.DataFrame) -> list[SeriesJudgement]:
-    """Each series of a history judged: its newest run and the reruns of it, against what was before.
+def occasion_of(run: Run) -> str:
+    """What a run was made for: the folder of its report, or the run itself."""
+    return str(run.path.parent.parent if run.path.parent.name == "runs" else run.path)
 
-    Confirming reruns of earlier runs are left out of the baseline: a suspect run causes them, so they are no sample of
-    ordinary nights. Series that are too short to judge come too, as such; the worst come first.
+
+def judgements(table: pd.DataFrame, confirms: Mapping[str, str] | None = None) -> list[SeriesJudgement]:
+    """Each series of a history judged: its newest occasion and the confirmations of it, against what was before.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `history`.
+    confirms : mapping, optional
+        Occasions that were made to confirm an earlier one, and which. They are left out of the baseline: a suspect
+        causes them, so they are no sample of ordinary nights.
+
+    Returns
+    -------
+    list of SeriesJudgement
+        Also of series that are too short to judge. The worst come first.
     """
+    confirms = confirms or {}
+    table = table.assign(confirms=[confirms.get(occasion, "") for occasion in table["occasion"]])
     found = []
     for series, rows in table.groupby("series", sort=False):
-        firsts = rows[rows["confirms"] == ""]
-        if not len(firsts):
+        ordinary = rows[rows["confirms"] == ""]
+        if not len(ordinary):
             continue
-        newest = firsts.iloc[-1]
-        reruns = rows[rows["confirms"] == newest["run"]]
-        before = firsts.iloc[:-1]
-        judgement = judge([newest["samples"], *reruns["samples"]], list(before["samples"]))
-        levels = [newest["level"], *reruns["level"]]
-        changes = change_points(list(firsts["level"])) if len(firsts) >= FEWEST_BASELINE else []
+        last = ordinary.iloc[-1]
+        newest = ordinary[ordinary["occasion"] == last["occasion"]]
+        before = ordinary[ordinary["occasion"] != last["occasion"]]
+        reruns = rows[rows["confirms"] == last["occasion"]]
+        judgement = judge([*newest["samples"], *reruns["samples"]], list(before["samples"]), first=len(newest))
+        occasions = ordinary.groupby("occasion", sort=False)["level"].median()
+        changes = change_points(list(occasions))
         found.append(
             SeriesJudgement(
-                series, newest["policy"], newest["kind"], newest["label"], newest["unit"], len(rows), newest["run"],
-                float(np.median(levels)), float(before["level"].median()), judgement,
-                tuple(firsts["run"].iloc[change] for change in changes),
+                series, last["policy"], last["kind"], last["label"], last["unit"], len(rows), tuple(occasions),
+                last["occasion"], float(np.median([*newest["level"], *reruns["level"]])),
+                float(before["level"].median()), judgement, tuple(occasions.index[change] for change in changes),
             )
         )  # fmt: skip
     order = ("slower", "suspect", "too noisy", "faster", "unchanged", "too short")

@@ -66,11 +66,11 @@ class Judgement:
 Samples = Sequence[Sequence[float]]  # of each run its samples, all positive
 
 
-def judge(candidates: Samples, baseline: Samples, seed: int = 0) -> Judgement:
+def judge(candidates: Samples, baseline: Samples, first: int = 1, seed: int = 0) -> Judgement:
     """Judge new runs of one figure (a time or a size: less is better) against its history.
 
-    The first candidate is the run in question, the others its reruns. A first run that differs from the baseline by
-    less than ``DETECT − 2.5 · noise`` is unchanged. Otherwise it is a suspect until, after two runs or more, either the
+    The first candidates are the runs in question, the others their reruns. First runs whose median differs from the
+    baseline's by less than ``DETECT − 2.5 · noise`` are unchanged. Otherwise they are suspect until, with reruns, the
     rank test against the baseline reaches `ALPHA` and the effect is at least `SMALLEST`: slower or faster; or the rank
     test against the baseline moved by `DETECT` reaches `BETA`, which rules that effect out: unchanged; or
     `MOST_CANDIDATES` have been measured: too noisy. It is a sequential test with two errors, both measured on synthetic
@@ -80,6 +80,8 @@ def judge(candidates: Samples, baseline: Samples, seed: int = 0) -> Judgement:
     ----------
     candidates, baseline : sequences of runs, each a sequence of samples
         The baseline in the order of time; its last `WINDOW` runs count.
+    first : int
+        How many of the candidates were measured before any suspicion.
     seed : int
         Of the bootstrap; equal inputs give equal intervals.
 
@@ -98,9 +100,8 @@ def judge(candidates: Samples, baseline: Samples, seed: int = 0) -> Judgement:
     shift = float(np.median(np.subtract.outer(new, old)))
     facts = {"effect": math.expm1(shift), "noise": noise, **sizes}
     screen = max(DETECT - _SCREEN_DEVIATIONS * noise, 0.0)
-    if len(new) == 1:
-        first = math.expm1(float(new[0] - np.median(old)))
-        return Judgement("suspect" if abs(first) > screen else "unchanged", **facts)
+    if len(new) <= first:
+        return Judgement("suspect" if abs(facts["effect"]) > screen else "unchanged", **facts)
     facts["p_value"] = _p_value(new, old, shift)
     facts["low"], facts["high"] = _interval(candidates, baseline[-WINDOW:], seed)
     if facts["p_value"] <= ALPHA and abs(facts["effect"]) >= SMALLEST:

@@ -1,16 +1,18 @@
 """Series of figures over runs: like conditions only, the newest run and its reruns against what was before."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from cuzklab.analysis.history import CONFIRMS, history, judgements
+from cuzklab.analysis.history import history, judgements
 from cuzklab.trace import Recorder, RunInfo, Span, write_run
 from cuzklab.units import Metric
 
 MS = 1_000_000
 
 
-def store(folder, name, created, value_s, ntt_ms=(10, 12), confirms="", outcome="ok", **conditions):
+def store(folder, name, created, value_s, ntt_ms=(10, 12), outcome="ok", **conditions):
     """A run with one batch average and the executions of one CPU stage."""
     recorder = Recorder(clock=lambda: 0)
     for index, duration in enumerate(ntt_ms):
@@ -21,7 +23,6 @@ def store(folder, name, created, value_s, ntt_ms=(10, 12), confirms="", outcome=
     info = RunInfo(
         "live", name, outcome, policy="phase9", conditions=conditions, metrics=(metric.to_json(),),
         created=f"2026-11-{created:02d}T02:00:00+00:00", machine={"processor": "example", "cores": 2},
-        inputs={CONFIRMS: confirms} if confirms else {},
     )  # fmt: skip
     return write_run(folder / name, info, recorder)
 
@@ -29,7 +30,7 @@ def store(folder, name, created, value_s, ntt_ms=(10, 12), confirms="", outcome=
 def test_a_row_for_each_run_and_figure(tmp_path):
     runs = [store(tmp_path, "b", 2, 40.0, ntt_ms=(10, 30, 20)), store(tmp_path, "a", 1, 41.0)]
     table = history(runs)
-    assert list(zip(table["run"], table["kind"], table["label"])) == [
+    assert list(zip(table["run"].map(lambda run: Path(run).name), table["kind"], table["label"])) == [
         ("a", "batch_average", ""), ("a", "duration", "prep_msm"),
         ("b", "batch_average", ""), ("b", "duration", "prep_msm"),
     ]  # fmt: skip
@@ -43,28 +44,41 @@ def test_other_conditions_are_another_series_but_another_seed_is_not(tmp_path):
         store(tmp_path, "a", 1, 40.0), store(tmp_path, "b", 2, 40.0, seed=8), store(tmp_path, "c", 3, 40.0, c=2),
     ]  # fmt: skip
     table = history(runs)
-    series = table[table["kind"] == "batch_average"].set_index("run")["series"]
-    assert series["a"] == series["b"] != series["c"]
+    series = table[table["kind"] == "batch_average"]["series"].tolist()
+    assert series[0] == series[1] != series[2]
 
 
 def test_runs_that_failed_have_no_figures(tmp_path):
     assert not len(history([store(tmp_path, "a", 1, 40.0, outcome="device_oom")]))
 
 
-def test_the_newest_run_and_its_reruns_are_judged_against_what_was_before(tmp_path):
+def test_the_newest_occasion_and_its_reruns_are_judged_against_what_was_before(tmp_path):
     runs = [store(tmp_path, f"night{day}", day, 40.0 + 0.01 * day) for day in range(1, 13)]
     # A disturbed night of the past was measured again; those reruns are no ordinary nights.
-    runs += [store(tmp_path, f"again{number}", 5, 60.0 + number, confirms="night5") for number in range(3)]
+    runs += [store(tmp_path, f"again{number}", 5, 60.0 + number) for number in range(3)]
+    confirms = {str(tmp_path / f"again{number}"): str(tmp_path / "night5") for number in range(3)}
     runs.append(store(tmp_path, "tonight", 13, 44.0))
-    judged = {one.kind: one for one in judgements(history(runs))}
-    average = judged["batch_average"]
-    assert (average.newest, average.judgement.state, average.judgement.baseline) == ("tonight", "suspect", 12)
+    average = next(one for one in judgements(history(runs), confirms) if one.kind == "batch_average")
+    assert (average.newest, average.judgement.state) == (str(tmp_path / "tonight"), "suspect")
+    assert (average.judgement.candidates, average.judgement.baseline) == (1, 12)
     assert average.baseline_level == pytest.approx(40.065)
-    runs += [store(tmp_path, f"confirm{number}", 13, 44.1 + 0.1 * number, confirms="tonight") for number in range(4)]
+    runs += [store(tmp_path, f"confirm{number}", 13, 44.1 + 0.1 * number) for number in range(4)]
+    confirms |= {str(tmp_path / f"confirm{number}"): str(tmp_path / "tonight") for number in range(4)}
+    worst = judgements(history(runs), confirms)[0]
+    assert (worst.kind, worst.judgement.state, worst.judgement.candidates) == ("batch_average", "slower", 5)
+    assert worst.judgement.effect == pytest.approx(44.2 / 40.065 - 1, abs=2e-3)
+    assert len(worst.levels) == 13
+
+
+def test_repetitions_in_one_report_are_one_occasion(tmp_path):
+    runs = [
+        store(tmp_path / f"night{day}" / "runs", f"live-{repeat}", day, 40.0 + 0.01 * (3 * day + repeat))
+        for day in range(1, 6) for repeat in range(3)
+    ]  # fmt: skip
     average = next(one for one in judgements(history(runs)) if one.kind == "batch_average")
-    assert average.judgement.state == "slower" and average.judgement.candidates == 5
-    assert average.judgement.effect == pytest.approx(44.2 / 40.065 - 1, abs=2e-3)
-    assert judgements(history(runs))[0] == average, "the worst comes first"
+    assert average.newest == str(tmp_path / "night5")
+    assert (average.judgement.candidates, average.judgement.baseline) == (3, 12)
+    assert average.judgement.state == "unchanged" and len(average.levels) == 5
 
 
 def test_a_history_that_stepped_says_since_when(tmp_path):
@@ -72,7 +86,7 @@ def test_a_history_that_stepped_says_since_when(tmp_path):
         store(tmp_path, f"night{day:02d}", day, (40.0 if day <= 12 else 44.0) + day % 5 / 50) for day in range(1, 25)
     ]  # fmt: skip
     average = next(one for one in judgements(history(runs)) if one.kind == "batch_average")
-    assert average.changes == ("night13",)
+    assert average.changes == (str(tmp_path / "night13"),)
 
 
 def test_no_runs_no_series():
