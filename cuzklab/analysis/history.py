@@ -7,8 +7,9 @@ report) are one *occasion*; an occasion may confirm an earlier one.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from cuzklab.analysis.stages import stage_durations_ns
 from cuzklab.trace import Run
 from cuzklab.units import Metric
 
+CHANGES_WITHIN = 100  # occasions, the newest, in which changes of level are looked for
 _LESS_IS_BETTER = ("s/proof", "s", "B")
 _NOT_A_CONDITION = {"seed", "repeat"}
 COLUMNS = (
@@ -38,8 +40,10 @@ class SeriesJudgement:
     policy, kind, label, unit : str
     runs : int
         In the series, confirming reruns included.
-    levels : tuple of float
-        Of each occasion but the confirming ones, in the order of time.
+    conditions : mapping
+        What the runs of the series have in common.
+    occasions, levels : tuple
+        Occasions but the confirming ones, in the order of time, and the median level of each.
     newest : str
         The occasion that is judged.
     level, baseline_level : float
@@ -55,6 +59,8 @@ class SeriesJudgement:
     label: str
     unit: str
     runs: int
+    conditions: Mapping[str, Any]
+    occasions: tuple[str, ...]
     levels: tuple[float, ...]
     newest: str
     level: float
@@ -63,7 +69,7 @@ class SeriesJudgement:
     changes: tuple[str, ...]
 
 
-def history(runs: Sequence[Run]) -> pd.DataFrame:
+def history(runs: Sequence[Run], progress: Callable[[float, str], None] = lambda share, words="": None) -> pd.DataFrame:
     """One row for each run and figure, in the order of time.
 
     Figures are those that a run was stored with, where less is better, and the duration of each stage (level: median;
@@ -76,7 +82,8 @@ def history(runs: Sequence[Run]) -> pd.DataFrame:
         `obtained`, `level` (float, in the unit), `samples` (ndarray), `conditions` (text).
     """
     rows = []
-    for run in sorted(runs, key=lambda run: (run.info.created, run.name)):
+    for number, run in enumerate(sorted(runs, key=lambda run: (run.info.created, run.name))):
+        progress(number / len(runs), f"{number // 50 * 50} of {len(runs)} runs")
         if run.info.outcome != "ok" or run.info.origin not in ("live", "imported", "simulated"):
             continue
         for metric, samples in _figures(run):
@@ -129,12 +136,14 @@ def judgements(table: pd.DataFrame, confirms: Mapping[str, str] | None = None) -
         reruns = rows[rows["confirms"] == last["occasion"]]
         judgement = judge([*newest["samples"], *reruns["samples"]], list(before["samples"]), first=len(newest))
         occasions = ordinary.groupby("occasion", sort=False)["level"].median()
-        changes = change_points(list(occasions))
+        recent = occasions[-CHANGES_WITHIN:]
+        changes = change_points(list(recent))
         found.append(
             SeriesJudgement(
-                series, last["policy"], last["kind"], last["label"], last["unit"], len(rows), tuple(occasions),
-                last["occasion"], float(np.median([*newest["level"], *reruns["level"]])),
-                float(before["level"].median()), judgement, tuple(occasions.index[change] for change in changes),
+                series, last["policy"], last["kind"], last["label"], last["unit"], len(rows),
+                json.loads(last["conditions"]), tuple(occasions.index), tuple(occasions), last["occasion"],
+                float(np.median([*newest["level"], *reruns["level"]])), float(before["level"].median()), judgement,
+                tuple(recent.index[change] for change in changes),
             )
         )  # fmt: skip
     order = ("slower", "suspect", "too noisy", "faster", "unchanged", "too short")

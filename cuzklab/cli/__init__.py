@@ -6,7 +6,7 @@
 Exit status: 0 done, 1 the thing asked about failed (an unsafe design, an invalid proof), 2 bad usage or bad input.
 """
 
-from cuzklab.cli import designs, proofs, reports, stored
+from cuzklab.cli import designs, proofs, reports, schedule, stored
 from cuzklab.cli.options import app, main
 
-__all__ = ["app", "designs", "main", "proofs", "reports", "stored"]
+__all__ = ["app", "designs", "main", "proofs", "reports", "schedule", "stored"]
