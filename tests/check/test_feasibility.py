@@ -58,7 +58,12 @@ def test_phase_10_ordered_needs_as_many_staged_partitions_as_there_are_workers(w
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("phase10_ordered", {}), ("phase10_nested", {"on_full": "wait"}), ("phase12", {}), ("phase10_ticket", {})],
+    [
+        ("phase10_ordered", {}),
+        ("phase10_nested", {"on_full": "wait"}),
+        ("phase12", {}),
+        pytest.param("phase10_ticket", {}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_check_anywhere_says_the_same(name, options):
     policy = load(name, **options)
