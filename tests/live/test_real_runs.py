@@ -119,7 +119,7 @@ def test_without_memory_partitions_fail_and_nothing_else():
         ("p0.2", "oom"),
     ]
     assert result.explanation.startswith(
-        "3 of 3 partitions failed for want of device memory, first proof 0, partition 0, at Launch gpu0 h_msm, by gpu0.w"
+        "3 of 3 partitions failed for want of device memory, first proof 0, partition 0, at Launch gpu0 h_msm, "
     )
     assert result.failures[0].effect == "Launch gpu0 h_msm" and result.failures[0].worker.startswith("gpu0.w")
     assert result.leaks == ()
@@ -196,9 +196,8 @@ def test_a_policy_that_forgets_a_step_does_not_prove(policy_file, forgotten):
 
 def test_an_unknown_stage_is_named(policy_file):
     result = small(policy_file('yield Compute("prep_nsm", p)'), partitions=1)
-    assert result.explanation.startswith(
-        "proof 0, partition 0, at Compute prep_nsm, by gpu0.w0: stage prep_nsm of partition p0.0 failed: LookupError: no "
-    )
+    assert result.explanation.startswith("proof 0, partition 0, at Compute prep_nsm, by gpu0.w")
+    assert "stage prep_nsm of partition p0.0 failed: LookupError: no such stage; there" in result.explanation
 
 
 @pytest.mark.parametrize(
