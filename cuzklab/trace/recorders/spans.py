@@ -1,0 +1,168 @@
+"""Spans: what a thread does between two moments, for the trace and as NVTX ranges for whatever profiler is attached."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import nvtx
+
+from cuzklab.trace.recorders.names import OWNER_OF, OWNERS, SPANS, THIS_THREAD, Owner, SpanName
+from cuzklab.trace.recorders.recording import DEFAULT, Recording
+
+DOMAIN = "cuzk"
+_KEPT_SPANS = 1 << 14
+Parameters, Result = ParamSpec("Parameters"), TypeVar("Result")
+
+
+@functools.cache
+def domain() -> Any:
+    """The NVTX domain of the package; one that does nothing where no tool is attached."""
+    return nvtx.get_domain(DOMAIN)
+
+
+def tool_attached() -> bool:
+    """Whether a profiler takes NVTX ranges, which it decides when the process starts."""
+    return type(domain()).__name__ != "DummyDomain"
+
+
+@functools.cache
+def attributes(name: str, category: str) -> Any:
+    """NVTX's form of a name and a category, made once."""
+    return domain().get_event_attributes(message=name, category=category)
+
+
+class Span:
+    """A named stretch of work: a context manager and a decorator.
+
+    It holds no state of its own, so that one object serves all threads, nested in itself too. It begins and ends on
+    one thread.
+    """
+
+    __slots__ = ("_attributes", "_begin", "_end", "_now", "_recording", "name")
+
+    def __init__(self, recording: Recording, name: str, category: str, device: int, payload: float | None) -> None:
+        self.name = name
+        self._recording = recording
+        self._now = recording.clock
+        self._begin = SPANS.number(SpanName(name, category, device)) << 1
+        self._end = self._begin | 1
+        self._attributes = None
+        if tool_attached():
+            if payload is None:
+                self._attributes = attributes(name, category)
+            else:
+                self._attributes = domain().get_event_attributes(message=name, category=category, payload=payload)
+
+    def __enter__(self) -> None:
+        if self._attributes is not None:
+            domain().push_range(self._attributes)
+        events = self._recording.span_events
+        if events is not None:
+            events.extend((self._now(), THIS_THREAD.number, self._begin))
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        events = self._recording.span_events
+        if events is not None:
+            events.extend((self._now(), THIS_THREAD.number, self._end))
+        if self._attributes is not None:
+            domain().pop_range()
+
+    def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        """Have every call of a function be such a span.
+
+        Raises
+        ------
+        TypeError
+            A generator or coroutine function: its body runs in pieces, between which other code of the thread runs.
+        """
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise TypeError(f"{function.__qualname__}: a span cannot follow a generator or coroutine; put it inside")
+
+        @functools.wraps(function)
+        def inside(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def span_of(recording: Recording) -> Callable[..., Span]:
+    """`span` for a recording of your own."""
+
+    @functools.lru_cache(maxsize=_KEPT_SPANS)
+    def span(name: str, category: str = "cpu", device: int = -1) -> Span:
+        return Span(recording, name, category, device, None)
+
+    return span
+
+
+@functools.lru_cache(maxsize=_KEPT_SPANS)
+def span(name: str, category: str = "cpu", device: int = -1) -> Span:
+    """A span of the process-wide recording; asking for it again gives the same object.
+
+    Parameters
+    ----------
+    name : str
+    category : str
+        cpu, gpu, transfer, memory or call, or one of your own.
+    device : int
+        The GPU that it concerns; −1 for none.
+
+    Examples
+    --------
+    >>> with span("ntt_h", "gpu"):
+    ...     pass
+    >>> @span("synthesis")
+    ... def synthesise(): ...
+    """
+    return Span(DEFAULT, name, category, device, None)
+
+
+def span_with_payload(name: str, payload: float, category: str = "cpu", device: int = -1) -> Span:
+    """A span whose NVTX range carries a number, bytes for example, for who reads it from a capture.
+
+    The tables of a run have columns of their own for such numbers, so the payload goes to the profiler only; without
+    one attached it costs nothing.
+    """
+    return Span(DEFAULT, name, category, device, payload) if tool_attached() else span(name, category, device)
+
+
+class owner:
+    """For whom the calling thread works inside: whatever it records carries it.
+
+    Parameters
+    ----------
+    worker : str
+        The thread's name if empty.
+    partition : str
+    proof : int
+    recording : Recording
+    """
+
+    __slots__ = ("_before", "_number", "_recording")
+
+    def __init__(
+        self, worker: str = "", partition: str = "", proof: int = -1, *, recording: Recording = DEFAULT
+    ) -> None:
+        self._recording = recording
+        self._number = OWNERS.number(Owner(worker or THIS_THREAD.name, partition, proof))
+
+    def __enter__(self) -> None:
+        self._before = OWNER_OF.get(THIS_THREAD.number, -1)
+        set_owner(self._recording, self._number)
+
+    def __exit__(self, *exception: object) -> None:
+        set_owner(self._recording, self._before)
+
+
+def set_owner(recording: Recording, number: int) -> None:
+    """Say from now on for whom the calling thread works: the number of an `Owner`, −1 for nobody in particular."""
+    thread = THIS_THREAD.number
+    if number >= 0:
+        OWNER_OF[thread] = number
+    else:
+        OWNER_OF.pop(thread, None)
+    events = recording.owner_events
+    if events is not None:
+        events.extend((recording.clock(), thread, number))
