@@ -7,8 +7,8 @@ included. A request that finds the lock free is one event; only one that has to 
 import sys
 import threading
 
-from cuzklab.trace.recorders.names import LOCKS, THIS_THREAD, LockName
-from cuzklab.trace.recorders.pairing import ACQUIRED, GIVEN_UP, NOBODY, OP_BITS, RELEASED, REQUESTED
+from cuzklab.trace.recorders.log import ACQUIRED, GIVEN_UP, HOLDER, NOBODY, OP_BITS, RELEASED, REQUESTED, Sink
+from cuzklab.trace.recorders.names import LOCKS, LockName
 from cuzklab.trace.recorders.recording import DEFAULT, Recording
 
 
@@ -16,6 +16,11 @@ def where_made(depth: int) -> str:
     """File and line of a caller, for a lock without a name."""
     frame = sys._getframe(depth)
     return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+
+
+def number_of(holder: Sink | None) -> int:
+    """The number of the thread that has a lock."""
+    return NOBODY if holder is None else holder.number
 
 
 class LockEvents:
@@ -31,23 +36,25 @@ class LockEvents:
         The kind that its waits have in the waits table: lock, barrier; empty if they are recorded elsewhere.
     """
 
-    __slots__ = ("_code", "_now", "_recording", "name")
+    __slots__ = ("_code", "_local", "_now", "name")
 
     def __init__(self, recording: Recording, name: str, matching: str = "exclusive", wait_kind: str = "lock") -> None:
         self.name = name
         self._code = LOCKS.number(LockName(name, matching, wait_kind)) << OP_BITS
-        self._recording = recording
+        self._local = recording.local
         self._now = recording.clock
 
-    def write(self, op: int, holder: int = NOBODY) -> None:
-        """Write down what the calling thread does: an op of `pairing`, and who has the lock where it asks."""
-        events = self._recording.lock_events
+    def write(self, op: int) -> None:
+        """Write down what the calling thread does."""
+        events = self._local.sink.events
         if events is not None:
-            events.extend((self._now(), THIS_THREAD.number, self._code | op, holder))
+            events.extend((self._now(), self._code | op))
 
-    def requested(self, holder: int) -> None:
+    def requested(self, holder: int, op: int = REQUESTED) -> None:
         """The calling thread asks, and will wait; `holder` is the number of a thread, or `NOBODY`."""
-        self.write(REQUESTED, holder)
+        events = self._local.sink.events
+        if events is not None:
+            events.extend((self._now(), self._code | op, holder, self._code | HOLDER))
 
     def acquired(self) -> None:
         """The calling thread has it."""
@@ -57,9 +64,13 @@ class LockEvents:
         """The calling thread is about to give it back."""
         self.write(RELEASED)
 
-    def given_up(self, holder: int = NOBODY) -> None:
-        """The calling thread did not get it and waits no more."""
-        self.write(GIVEN_UP, holder)
+    def given_up(self) -> None:
+        """The calling thread waits for it no more, and did not get it."""
+        self.write(GIVEN_UP)
+
+    def refused(self, holder: int) -> None:
+        """The calling thread would have taken it, but did not want to wait."""
+        self.requested(holder, GIVEN_UP)
 
     def code(self, op: int) -> int:
         """An op of this lock as events have it."""
@@ -78,58 +89,74 @@ class Lock:
     """
 
     __slots__ = (
-        "_acquired", "_events", "_holder", "_inner", "_inner_acquire", "_inner_release", "_now", "_recording",
-        "_released", "name",
+        "__weakref__",
+        "_acquired",
+        "_events",
+        "_inner",
+        "_inner_acquire",
+        "_inner_release",
+        "_local",
+        "_now",
+        "_released",
+        "holder",
+        "name",
     )  # fmt: skip
 
     def __init__(self, name: str = "", *, recording: Recording = DEFAULT) -> None:
         self.name = name or where_made(2)
-        self._recording = recording
+        self._local = recording.local
         self._now = recording.clock
         self._events = LockEvents(recording, self.name)
         self._acquired, self._released = self._events.code(ACQUIRED), self._events.code(RELEASED)
-        self._holder = NOBODY
+        self.holder: Sink | None = None
+        recording.locks.add(self)
         self._inner = threading.Lock()
         self._inner_acquire, self._inner_release = self._inner.acquire, self._inner.release
+
+    # Taking a free lock is written out in both places, and giving it back in one: these are what a program pays for.
 
     def __enter__(self) -> bool:
         if not self._inner_acquire(False):
             return self._wait(-1)
-        self._holder = thread = THIS_THREAD.number
-        events = self._recording.lock_events
+        self.holder = sink = self._local.sink
+        events = sink.events
         if events is not None:
-            events.extend((self._now(), thread, self._acquired, -1))
+            events.extend((self._now(), self._acquired))
         return True
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        self.release()
+        self.holder = None
+        events = self._local.sink.events
+        if events is not None:
+            events.extend((self._now(), self._released))
+        self._inner_release()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As `threading.Lock.acquire`; an attempt that fails is recorded as well."""
         if timeout != -1 and (timeout < 0 or not blocking):
             raise ValueError("a timeout must not be negative, and an attempt that does not block has none")
         if self._inner_acquire(False):
-            self._holder = thread = THIS_THREAD.number
-            events = self._recording.lock_events
+            self.holder = sink = self._local.sink
+            events = sink.events
             if events is not None:
-                events.extend((self._now(), thread, self._acquired, -1))
+                events.extend((self._now(), self._acquired))
             return True
         if blocking:
             return self._wait(timeout)
-        self._events.given_up(self._holder)
+        self._events.refused(number_of(self.holder))
         return False
 
     def _wait(self, timeout: float) -> bool:
         """Wait for a lock that is taken."""
         events = self._events
-        events.requested(self._holder)
+        events.requested(number_of(self.holder))
         try:
             got = self._inner_acquire(True, timeout)
         except BaseException:
             events.given_up()
             raise
         if got:
-            self._holder = THIS_THREAD.number
+            self.holder = self._local.sink
             events.acquired()
         else:
             events.given_up()
@@ -137,11 +164,11 @@ class Lock:
 
     def release(self) -> None:
         """As `threading.Lock.release`."""
-        if self._holder != -1:
-            self._holder = -1
-            events = self._recording.lock_events
+        if self.holder is not None:  # giving back what nobody has is refused below, and no event
+            self.holder = None
+            events = self._local.sink.events
             if events is not None:
-                events.extend((self._now(), THIS_THREAD.number, self._released, -1))
+                events.extend((self._now(), self._released))
         self._inner_release()
 
     def locked(self) -> bool:
@@ -149,7 +176,7 @@ class Lock:
 
     def _at_fork_reinit(self) -> None:
         self._inner._at_fork_reinit()
-        self._holder = NOBODY
+        self.holder = None
 
     def _is_owned(self) -> bool:
         """What `threading.Condition` asks; without it, it would try to take the lock."""
@@ -176,7 +203,7 @@ class RLock(Lock):
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As `threading.RLock.acquire`."""
-        if self._holder == THIS_THREAD.number:
+        if self.holder is self._local.sink:
             self._depth += 1
             return True
         got = super().acquire(blocking, timeout)
@@ -186,9 +213,12 @@ class RLock(Lock):
 
     __enter__ = acquire
 
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self.release()
+
     def release(self) -> None:
         """As `threading.RLock.release`."""
-        if self._holder != THIS_THREAD.number:
+        if self.holder is not self._local.sink:
             raise RuntimeError(f"{self.name} is released by a thread that does not have it")
         self._depth -= 1
         if not self._depth:
@@ -197,7 +227,7 @@ class RLock(Lock):
     # What `threading.Condition` asks of its lock: a wait gives it up, however often it was taken.
 
     def _is_owned(self) -> bool:
-        return self._holder == THIS_THREAD.number
+        return self.holder is self._local.sink
 
     def _release_save(self) -> int:
         depth, self._depth = self._depth, 0

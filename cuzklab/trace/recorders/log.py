@@ -1,8 +1,8 @@
-"""Events as flat integers: a list that any thread may extend, drained into columns in the background.
+"""Events as flat integers: a list of each thread's own, drained into columns in the background.
 
-Recording an event is one call of `list.extend` with a tuple of small width. It is atomic in CPython, takes no lock, and
-leaves no object behind that the garbage collector would have to visit. A thread of the log moves what has gathered into
-columns a few times a second, or to disk, where every batch is complete once it is written. What does not fit is counted.
+Recording an event is one call of `list.extend` with a time and a code. It takes no lock and leaves no object behind
+that the garbage collector would have to visit. A thread of the log moves what has gathered into columns a few times a
+second, or to disk, where every batch is complete once it is written. What does not fit is counted.
 """
 
 import threading
@@ -11,6 +11,7 @@ from itertools import islice
 
 import numpy as np
 
+from cuzklab.trace.recorders.names import THIS_THREAD
 from cuzklab.trace.recorders.spill import Spill
 
 DRAIN_INTERVAL_S = 0.2
@@ -20,11 +21,15 @@ _CHUNK_ROWS = 1 << 18
 
 Columns = dict[str, np.ndarray]
 
-# What an event of each stream is, in the order of its integers.
+# What a thread's event says, in the lowest bits of its code; the rest is the number of the span, lock or owner.
+OP_BITS = 4
+BEGIN, END, REQUESTED, ACQUIRED, RELEASED, GIVEN_UP, WAIT_BEGUN, WAIT_ENDED, HOLDER, OWNER = range(10)
+NOBODY = -1
+
+# Columns of each stream. Of `events`, a thread's list holds time and code only. The event after a request says who had
+# the lock: its code is HOLDER, and its time the number of that thread.
 STREAMS: Mapping[str, Mapping[str, type]] = {
-    "spans": {"time": np.int64, "thread": np.int32, "code": np.int32},
-    "owners": {"time": np.int64, "thread": np.int32, "owner": np.int32},
-    "locks": {"time": np.int64, "thread": np.int32, "code": np.int32, "value": np.int32},
+    "events": {"time": np.int64, "code": np.int32, "thread": np.int32},
     "vram": {
         "time": np.int64, "thread": np.int32, "op": np.int32, "buffer": np.int32, "bytes": np.int64,
         "device": np.int32, "live": np.int64, "limit": np.int64, "owner": np.int32, "stack": np.int32,
@@ -32,60 +37,85 @@ STREAMS: Mapping[str, Mapping[str, type]] = {
 }  # fmt: skip
 
 
-class Stream:
-    """Events of one kind.
+class Sink:
+    """Where one thread puts its events.
 
     Attributes
     ----------
-    events : list of int
-        What has not been drained yet, one event after the other.
+    number : int
+        The thread's.
+    events : list of int, or None
+        Time and code of each event that has not been drained; None while nothing is recorded.
+    owner : int
+        For whom the thread works: the number of an `Owner`, or `NOBODY`.
+    """
+
+    __slots__ = ("_thread", "events", "number", "owner")
+
+    def __init__(self, on: bool) -> None:
+        self.number = THIS_THREAD.number
+        self.events: list[int] | None = [] if on else None
+        self.owner = NOBODY
+        self._thread = threading.current_thread()
+
+    @property
+    def ended(self) -> bool:
+        """Whether its thread has ended."""
+        return not self._thread.is_alive()
+
+
+class Stream:
+    """Columns of one kind of event.
+
+    Attributes
+    ----------
     lost : int
         Events that found no room.
     """
 
     def __init__(self, name: str, max_bytes: int, spill: Spill | None) -> None:
         self.name = name
-        self.events: list[int] = []
         self.lost = 0
-        self.fields = STREAMS[name]
-        self._row_bytes = sum(np.dtype(kind).itemsize for kind in self.fields.values())
+        self._fields = STREAMS[name]
+        self._row_bytes = sum(np.dtype(kind).itemsize for kind in self._fields.values())
         self._max_bytes = max_bytes
         self._spill = spill
         self._chunks: list[Columns] = []
         self._filled = 0  # rows of the last chunk
         self._rows = 0
 
-    def drain(self) -> None:
-        """Move what has gathered into columns; one thread at a time."""
-        width = len(self.fields)
-        while self.events:
-            size = min(len(self.events), _TAKEN_AT_ONCE // width * width)
-            taken = self.events[:size]
-            del self.events[:size]
-            self._keep(_integers(taken).reshape(-1, width))
+    def take(self, events: list[int], **same: int) -> None:
+        """Move all that a list holds into columns; `same` are columns that have one value in all these rows."""
+        width = len(self._fields) - len(same)
+        while events:
+            size = min(len(events), _TAKEN_AT_ONCE // width * width)
+            taken = events[:size]
+            del events[:size]
+            rows = _integers(taken).reshape(-1, width)
+            self._keep([*rows.T, *(np.full(len(rows), value) for value in same.values())])
 
-    def _keep(self, rows: np.ndarray) -> None:
-        if self._spill is not None and self._spill.write(self.name, self._columns(rows)):
-            return
+    def _keep(self, columns: list[np.ndarray]) -> None:
+        if self._spill is not None:
+            typed = {name: column.astype(kind) for (name, kind), column in zip(self._fields.items(), columns)}
+            if self._spill.write(self.name, typed):
+                return
+        count, done = len(columns[0]), 0
         room = max(0, self._max_bytes // self._row_bytes - self._rows)
-        self.lost += max(0, len(rows) - room)
-        rows = rows[:room]
-        while len(rows):
+        self.lost += max(0, count - room)
+        count = min(count, room)
+        while done < count:
             if not self._chunks or self._filled == _CHUNK_ROWS:
-                self._chunks.append({name: np.empty(_CHUNK_ROWS, kind) for name, kind in self.fields.items()})
+                self._chunks.append({name: np.empty(_CHUNK_ROWS, kind) for name, kind in self._fields.items()})
                 self._filled = 0
-            count = min(len(rows), _CHUNK_ROWS - self._filled)
-            for number, column in enumerate(self._chunks[-1].values()):
-                column[self._filled : self._filled + count] = rows[:count, number]
-            self._filled += count
-            self._rows += count
-            rows = rows[count:]
-
-    def _columns(self, rows: np.ndarray) -> Columns:
-        return {name: rows[:, number].astype(kind) for number, (name, kind) in enumerate(self.fields.items())}
+            size = min(count - done, _CHUNK_ROWS - self._filled)
+            for place, column in zip(self._chunks[-1].values(), columns):
+                place[self._filled : self._filled + size] = column[done : done + size]
+            self._filled += size
+            self._rows += size
+            done += size
 
     def chunks(self) -> Iterator[Columns]:
-        """Everything recorded, in order, a piece at a time."""
+        """Everything recorded, a piece at a time; the events of each thread are in order."""
         if self._spill is not None:
             yield from self._spill.read(self.name)
         for number, chunk in enumerate(self._chunks):
@@ -97,7 +127,7 @@ class Stream:
         pieces = list(self.chunks())
         return {
             name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.empty(0, kind)
-            for name, kind in self.fields.items()
+            for name, kind in self._fields.items()
         }
 
 
@@ -111,26 +141,36 @@ def _integers(values: list[int]) -> np.ndarray:
 
 
 class Log:
-    """The streams of a recording and the thread that drains them.
+    """What a recording has gathered, and the thread that drains it.
 
     Parameters
     ----------
+    sinks : list of Sink
+        One of each thread that has recorded something; others add to it.
     max_bytes : int
         Memory for the columns of each stream.
     spill : Spill or None
         Where batches go instead.
+
+    Attributes
+    ----------
+    vram_events : list of int
+        Rows of the stream `vram`, from all threads.
     """
 
-    def __init__(self, max_bytes: int, spill: Spill | None) -> None:
+    def __init__(self, sinks: list[Sink], max_bytes: int, spill: Spill | None) -> None:
         self.streams = {name: Stream(name, max_bytes, spill) for name in STREAMS}
-        self.fault: BaseException | None = None
+        self._sinks = sinks
+        self.vram_events: list[int] = []
         self._spill = spill
         self._draining = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self) -> None:
-        """Drain in the background until `stop`."""
+    def start(self, now: int) -> None:
+        """Switch every sink on, and drain in the background until `stop`."""
+        for sink in list(self._sinks):
+            sink.events = [] if sink.owner == NOBODY else [now, sink.owner << OP_BITS | OWNER]
         if self._thread is None:
             self._stop.clear()
             self._thread = threading.Thread(target=self._run, name="cuzklab recorder", daemon=True)
@@ -139,18 +179,30 @@ class Log:
     def drain(self) -> None:
         """Move everything that has gathered into columns or to disk."""
         with self._draining:
-            for stream in self.streams.values():
-                stream.drain()
-            if self._spill is not None:
-                self._spill.flush()
+            for sink in list(self._sinks):
+                ended = sink.ended  # asked first: what an ended thread has recorded is all there
+                if sink.events:
+                    self.streams["events"].take(sink.events, thread=sink.number)
+                if ended:
+                    self._sinks.remove(sink)
+            self._take_the_rest()
 
     def stop(self) -> None:
-        """Drain for the last time and end the thread."""
+        """Switch every sink off, drain for the last time and end the thread."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._stop.set()
             thread.join()
-        self.drain()
+        with self._draining:
+            for sink in list(self._sinks):
+                events, sink.events = sink.events, None
+                self.streams["events"].take(events or [], thread=sink.number)
+            self._take_the_rest()
+
+    def _take_the_rest(self) -> None:
+        self.streams["vram"].take(self.vram_events)
+        if self._spill is not None:
+            self._spill.flush()
 
     def _run(self) -> None:
         while not self._stop.wait(DRAIN_INTERVAL_S):

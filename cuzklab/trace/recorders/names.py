@@ -43,7 +43,7 @@ class Names:
     def __init__(self) -> None:
         self.values: list[tuple | str] = []
         self._numbers: dict[Hashable, int] = {}
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()  # the garbage collector may ask in the middle
 
     def number(self, value: tuple | str) -> int:
         """The number of a value; the same value always has the same."""
@@ -77,6 +77,3 @@ class _ThisThread(threading.local):
 
 
 THIS_THREAD = _ThisThread()
-
-OWNER_OF: dict[int, int] = {}
-"""The owner for whom a thread works at this moment, by their numbers; those that work for nobody are left out."""

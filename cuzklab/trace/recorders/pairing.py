@@ -6,15 +6,24 @@ its result.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from cuzklab.trace.recorders.log import Columns
+from cuzklab.trace.recorders.log import (
+    ACQUIRED,
+    BEGIN,
+    END,
+    GIVEN_UP,
+    HOLDER,
+    NOBODY,
+    OP_BITS,
+    RELEASED,
+    REQUESTED,
+    Columns,
+)
 
-# The lowest bits of a lock event's code; the rest is the lock's number.
-OP_BITS = 3
-REQUESTED, ACQUIRED, RELEASED, GIVEN_UP, WAIT_BEGUN, WAIT_ENDED = range(6)
-NOBODY = -1
+OP_MASK = (1 << OP_BITS) - 1
 
 
 @dataclass
@@ -59,7 +68,7 @@ _USE_TYPES = (np.int32, np.int64, np.int64, np.int64, np.int32, np.int32)
 
 
 def pair_spans(chunks: Iterable[Columns], end_of_recording: int) -> Spans:
-    """Spans of begin events (code 2n) and end events (2n + 1), n being the number of the span's name.
+    """Spans out of their begin and end events.
 
     On each thread an end closes the innermost open span of its name. An end without a beginning (the recording began
     inside the span) is left out.
@@ -67,8 +76,8 @@ def pair_spans(chunks: Iterable[Columns], end_of_recording: int) -> Spans:
     found: list[tuple[np.ndarray, ...]] = []
     left: Columns | None = None
     for chunk in chunks:
-        events = _after(left, chunk)
-        closed, left = _pair_chunk(events)
+        some = (chunk["code"] & OP_MASK) <= END
+        closed, left = _pair_chunk(_after(left, {name: column[some] for name, column in chunk.items()}))
         found.append(closed)
     if left is not None and len(left["time"]):
         still_open, _ = _pair_chunk(left, end_of_recording)
@@ -84,14 +93,14 @@ def _pair_chunk(events: Columns, close_at: int | None = None) -> tuple[tuple[np.
     for rows in _by_key(thread):
         if not _pair_nested(code[rows], rows, mate, parent):
             _pair_by_name(code[rows], rows, mate, parent)
-    begins = (code & 1) == 0
+    begins = (code & OP_MASK) == BEGIN
     closed = begins & (mate >= 0)
     left = begins & (mate < 0)
     taken = np.flatnonzero(closed if close_at is None else left)
     ends = time[mate[taken]] if close_at is None else np.maximum(time[taken], close_at)
     above = parent[taken]
     spans = (
-        time[taken], ends, thread[taken], code[taken] >> 1, np.where(above >= 0, code[above] >> 1, -1),
+        time[taken], ends, thread[taken], code[taken] >> OP_BITS, np.where(above >= 0, code[above] >> OP_BITS, -1),
         np.full(len(taken), close_at is not None),
     )  # fmt: skip
     return spans, {name: column[left] for name, column in events.items()}
@@ -119,7 +128,7 @@ def _pair_nested(code: np.ndarray, rows: np.ndarray, mate: np.ndarray, parent: n
     begins = [
         np.sort(order[(sorted_level == at) & ((sorted_code & 1) == 0)]) for at in range(1, level.max(initial=0) + 1)
     ]
-    for outer, inner in zip(begins, begins[1:], strict=False):
+    for outer, inner in pairwise(begins):
         parent[rows[inner]] = rows[outer[np.searchsorted(outer, inner) - 1]]
     return True
 
@@ -145,93 +154,100 @@ def pair_locks(chunks: Iterable[Columns], permits: frozenset[int]) -> LockUses:
     Parameters
     ----------
     chunks : iterable of columns
-        Events whose code is lock << OP_BITS | op and whose value is who held the lock (requests), or −1.
+        Events of all threads, those of each in order.
     permits : set of int
         The locks that several may hold. A release ends the releasing thread's oldest use, else the oldest of all.
     """
+    kept = [_lock_events(chunk) for chunk in chunks]
     found: list[tuple[np.ndarray, ...]] = []
-    left: Columns | None = None
-    for chunk in chunks:
-        events = _after(left, chunk)
-        parts, remaining = [], []
+    if kept:
+        events = {name: np.concatenate([piece[name] for piece in kept]) for name in kept[0]}
+        kept.clear()
         lock = events["code"] >> OP_BITS
         for rows in _by_key(lock):
             some = {name: column[rows] for name, column in events.items()}
-            uses, rest = _uses(some, int(lock[rows[0]]) in permits, last=False)
-            parts.append(uses)
-            remaining.append(rest)
-        found += parts
-        left = {name: np.concatenate([rest[name] for rest in remaining]) for name in chunk} if remaining else None
-    if left is not None:
-        lock = left["code"] >> OP_BITS
-        for rows in _by_key(lock):
-            some = {name: column[rows] for name, column in left.items()}
-            found.append(_uses(some, int(lock[rows[0]]) in permits, last=True)[0])
+            found.append(_uses(int(lock[rows[0]]), some, int(lock[rows[0]]) in permits))
     return LockUses(*_in_order(found, _USE_TYPES, by=1))
 
 
-def _uses(events: Columns, several: bool, last: bool) -> tuple[tuple[np.ndarray, ...], Columns]:
-    """Uses of one lock, and the events that belong to uses which are not over (none of them where `last`)."""
-    time, thread, value = events["time"], events["thread"], events["value"]
-    op = events["code"] & ((1 << OP_BITS) - 1)
-    count = len(time)
-    # A thread that has to wait asks first: its request stands directly before what came of it, among its own events.
+def _lock_events(chunk: Columns) -> Columns:
+    op = chunk["code"] & OP_MASK
+    some = ((op >= REQUESTED) & (op <= GIVEN_UP)) | (op == HOLDER)
+    return {name: column[some] for name, column in chunk.items()}
+
+
+def _uses(lock: int, events: Columns, several: bool) -> tuple[np.ndarray, ...]:
+    """Uses of one lock."""
+    op = events["code"] & OP_MASK
+    # Who had the lock is told by the event after the request, on the same thread.
+    of_thread = np.argsort(events["thread"], kind="stable")
+    told = np.flatnonzero(op[of_thread] == HOLDER)
+    told = told[told > 0]
+    holder = np.full(len(op), NOBODY, np.int64)
+    holder[of_thread[told - 1]] = events["time"][of_thread[told]]
+    order = np.flatnonzero(op != HOLDER)
+    order = order[np.argsort(events["time"][order], kind="stable")]
+    time, thread, op, holder = events["time"][order], events["thread"][order], op[order], holder[order]
+    # A thread that has to wait asks first: among its own events, its request stands directly before what came of it.
     asking = np.flatnonzero((op == REQUESTED) | (op == ACQUIRED) | (op == GIVEN_UP))
     asking = asking[np.argsort(thread[asking], kind="stable")]
-    request_of, outcome_of = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
-    if len(asking) > 1:
-        before, after = asking[:-1], asking[1:]
-        joined = (thread[before] == thread[after]) & (op[before] == REQUESTED) & (op[after] != REQUESTED)
-        request_of[after[joined]] = before[joined]
-        outcome_of[before[joined]] = after[joined]
-    release_of = (_release_any if several else _release_next)(op, thread)
-    over = ((op == ACQUIRED) & (release_of >= 0)) | (op == GIVEN_UP)
-    unfinished = ((op == ACQUIRED) & (release_of < 0)) | ((op == REQUESTED) & (outcome_of < 0))
-    taken = np.flatnonzero(over | unfinished if last else over)
+    request_of, answered = np.full(len(op), -1, np.int64), np.zeros(len(op), bool)
+    before, after = asking[:-1], asking[1:]
+    joined = (thread[before] == thread[after]) & (op[before] == REQUESTED) & (op[after] != REQUESTED)
+    request_of[after[joined]] = before[joined]
+    answered[before[joined]] = True
+    release_of = (_release_of_permits if several else _release_of_lock)(op, thread)
+    taken = np.flatnonzero((op == ACQUIRED) | (op == GIVEN_UP) | ((op == REQUESTED) & ~answered))
     asked = np.where(request_of[taken] >= 0, request_of[taken], taken)
-    got, ended = op[taken] == ACQUIRED, release_of[taken] >= 0
-    uses = (
-        events["code"][taken] >> OP_BITS,
+    if not several:
+        _name_successors(op, thread, holder)
+    released = np.where(op[taken] == GIVEN_UP, time[taken], MISSING)
+    return (
+        np.full(len(taken), lock),
         time[asked],
-        np.where(got, time[taken], MISSING),
-        np.where(ended, time[release_of[taken]], np.where(op[taken] == GIVEN_UP, time[taken], MISSING)),
+        np.where(op[taken] == ACQUIRED, time[taken], MISSING),
+        np.where(release_of[taken] >= 0, time[release_of[taken]], released),
         thread[taken],
-        value[asked],
+        holder[asked],
     )
-    kept = unfinished.copy()
-    kept[request_of[unfinished & (request_of >= 0)]] = True
-    return uses, {name: column[kept] for name, column in events.items()}
 
 
-def _release_next(op: np.ndarray, thread: np.ndarray) -> np.ndarray:
-    """The release that ends each acquisition of a lock with one holder: both are written down by whoever holds it."""
+def _name_successors(op: np.ndarray, thread: np.ndarray, holder: np.ndarray) -> None:
+    """Fill in who had the lock where a request found it taken, but by somebody who had yet to write that down.
+
+    That was the next to write down that he has it, unless that is who asked: then the lock was just given back.
+    """
+    unknown = np.flatnonzero((op == REQUESTED) & (holder == NOBODY))
+    acquired = np.flatnonzero(op == ACQUIRED)
+    place = np.searchsorted(acquired, unknown)
+    unknown, place = unknown[place < len(acquired)], place[place < len(acquired)]
+    successor = thread[acquired[place]]
+    holder[unknown] = np.where(successor != thread[unknown], successor, NOBODY)
+
+
+def _release_of_lock(op: np.ndarray, thread: np.ndarray) -> np.ndarray:
+    """The release that ends each acquisition of a lock with one holder: the next one, whoever does it."""
     release_of = np.full(len(op), -1, np.int64)
     turns = np.flatnonzero((op == ACQUIRED) | (op == RELEASED))
-    if len(turns) > 1:
-        before, after = turns[:-1], turns[1:]
-        joined = (op[before] == ACQUIRED) & (op[after] == RELEASED)
-        release_of[before[joined]] = after[joined]
+    before, after = turns[:-1], turns[1:]
+    joined = (op[before] == ACQUIRED) & (op[after] == RELEASED)
+    release_of[before[joined]] = after[joined]
     return release_of
 
 
-def _release_any(op: np.ndarray, thread: np.ndarray) -> np.ndarray:
+def _release_of_permits(op: np.ndarray, thread: np.ndarray) -> np.ndarray:
     """The release that ends each acquisition of a permit."""
     release_of = np.full(len(op), -1, np.int64)
-    held: dict[int, list[int]] = {}
-    order: dict[int, None] = {}  # acquisitions that are not over, oldest first
+    held: dict[int, dict[int, None]] = {}  # acquisitions that are not over, by thread, oldest first
+    order: dict[int, int] = {}  # the same of all threads, with their thread
     for row, (what, who) in enumerate(zip(op.tolist(), thread.tolist(), strict=True)):
         if what == ACQUIRED:
-            held.setdefault(who, []).append(row)
-            order[row] = None
+            held.setdefault(who, {})[row] = None
+            order[row] = who
         elif what == RELEASED and order:
-            mine = held.get(who)
-            taken = mine[0] if mine else next(iter(order))
-            del order[taken]
-            for rows in (mine,) if mine else held.values():
-                if taken in rows:
-                    rows.remove(taken)
-                    break
-            release_of[taken] = row
+            ended = next(iter(held.get(who) or order))
+            del held[order.pop(ended)][ended]
+            release_of[ended] = row
     return release_of
 
 

@@ -4,8 +4,8 @@ import threading
 from typing import Any
 
 from cuzklab.trace.recorders.locks import Lock, LockEvents, RLock, where_made
+from cuzklab.trace.recorders.log import NOBODY, WAIT_BEGUN, WAIT_ENDED
 from cuzklab.trace.recorders.names import THIS_THREAD
-from cuzklab.trace.recorders.pairing import NOBODY, WAIT_BEGUN, WAIT_ENDED
 from cuzklab.trace.recorders.recording import DEFAULT, Recording
 
 
@@ -23,7 +23,6 @@ class Condition(threading.Condition):
     def __init__(self, lock: Lock | RLock | Any = None, *, name: str = "", recording: Recording = DEFAULT) -> None:
         self.name = name or where_made(2)
         super().__init__(RLock(f"{self.name} lock", recording=recording) if lock is None else lock)
-        self._recording = recording
         self._waits = LockEvents(recording, self.name, wait_kind="barrier")
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -66,7 +65,7 @@ class Semaphore:
             if not self._value:
                 holder = self._holders[0] if self._holders else NOBODY
                 if not blocking:
-                    self._events.given_up(holder)
+                    self._events.refused(holder)
                     return False
                 self._events.requested(holder)
                 try:

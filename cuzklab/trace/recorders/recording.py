@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -12,15 +13,22 @@ import pyarrow as pa
 
 from cuzklab.trace.recorder import Recorder
 from cuzklab.trace.recorders import names
-from cuzklab.trace.recorders.log import Log
+from cuzklab.trace.recorders.log import Log, Sink
 from cuzklab.trace.recorders.spill import Spill
 from cuzklab.trace.recorders.tables import Assembled, assemble
 from cuzklab.trace.schema import TABLES, arrow_schema
 from cuzklab.trace.store import Run, RunInfo, write_run
 
-# Tables that events of each stream end in; what a stream loses, they lack.
-_TABLES_OF_STREAM = {"spans": ("spans",), "owners": (), "locks": ("locks", "waits"), "vram": ("vram",)}
+# Tables that the events of each stream end in; what a stream loses, they lack.
+_TABLES_OF_STREAM = {"events": ("spans", "locks", "waits"), "vram": ("vram",)}
 _TABLES_OF_LOG = ("spans", "locks", "waits", "vram")
+
+
+class _Sinks(threading.local):
+    """`sink` of the calling thread; made when a thread first records something."""
+
+    def __init__(self, recording: "Recording") -> None:
+        self.sink = recording.new_sink()
 
 
 class Recording(Recorder):
@@ -40,8 +48,12 @@ class Recording(Recorder):
 
     Attributes
     ----------
-    span_events, lock_events, vram_events, owner_events : list of int, or None
-        Where the recorders put events; None while the recording is off.
+    local : object with an attribute `sink`
+        Where the calling thread puts its events.
+    vram_events : list of int, or None
+        Where events of device memory go; None while the recording is off.
+    locks : set of Lock
+        The recorded locks that exist.
     attachments : dict of str to str
         Further files of the run, by name.
     """
@@ -56,10 +68,10 @@ class Recording(Recorder):
     ) -> None:
         super().__init__(clock)
         self.process = process
-        self.span_events: list[int] | None = None
-        self.lock_events: list[int] | None = None
         self.vram_events: list[int] | None = None
-        self.owner_events: list[int] | None = None
+        self.locks: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._sinks: list[Sink] = []
+        self.local = _Sinks(self)
         self.reset(spill=spill, max_bytes=max_bytes)
 
     def reset(self, *, spill: Path | str | None = None, max_bytes: int = 1 << 30) -> Self:
@@ -69,31 +81,38 @@ class Recording(Recorder):
         self.rows = {table: [] for table in TABLES}
         self.attachments: dict[str, str] = {}
         self._spill = Spill(Path(spill), {"process": self.process}) if spill is not None else None
-        self._log = Log(max_bytes, self._spill)
+        self._log = Log(self._sinks, max_bytes, self._spill)
         self._assembled: Assembled | None = None
         self._at_end: list[Callable[[], None]] = []
         return self
 
     @property
     def on(self) -> bool:
-        return self.span_events is not None
+        return self.vram_events is not None
+
+    def new_sink(self) -> Sink:
+        """A place for the events of the calling thread, which has none yet."""
+        sink = Sink(self.on)
+        self._sinks.append(sink)
+        return sink
+
+    def locks_held(self) -> tuple[str, ...]:
+        """Names of the recorded locks that the calling thread holds."""
+        sink = self.local.sink
+        return tuple(sorted(lock.name for lock in list(self.locks) if lock.holder is sink))
 
     def start(self) -> Self:
         """Record from now on."""
         self._assembled = None
-        self._log.start()
-        streams = self._log.streams
-        self.owner_events, self.lock_events = streams["owners"].events, streams["locks"].events
-        for thread, owner in list(names.OWNER_OF.items()):
-            self.owner_events.extend((self.clock(), thread, owner))
-        self.vram_events, self.span_events = streams["vram"].events, streams["spans"].events
+        self.vram_events = self._log.vram_events  # so that sinks made from now on are on
+        self._log.start(self.clock())
         _ON.add(self)
         return self
 
     def stop(self) -> None:
         """Record no more. What is open stays open: a span ends with the recording, a lock is held to its end."""
         if self.on:
-            self.span_events = self.lock_events = self.vram_events = self.owner_events = None
+            self.vram_events = None
             _ON.discard(self)
             self._log.stop()
             for finish in self._at_end:
@@ -111,8 +130,10 @@ class Recording(Recorder):
         self.stop()
 
     def abandon(self) -> None:
-        """Forget that it is on: this is a forked child, whose parent has the recording and its thread."""
-        self.span_events = self.lock_events = self.vram_events = self.owner_events = None
+        """Be off: this is a forked child, whose parent has the recording and the thread that drains it."""
+        self.vram_events = None
+        for sink in self._sinks:
+            sink.events = None
 
     # --- what it becomes ---------------------------------------------------------------------------------------------
 

@@ -7,7 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import nvtx
 
-from cuzklab.trace.recorders.names import OWNER_OF, OWNERS, SPANS, THIS_THREAD, Owner, SpanName
+from cuzklab.trace.recorders.log import BEGIN, END, OP_BITS, OWNER
+from cuzklab.trace.recorders.names import OWNERS, SPANS, THIS_THREAD, Owner, SpanName
 from cuzklab.trace.recorders.recording import DEFAULT, Recording
 
 DOMAIN = "cuzk"
@@ -39,14 +40,14 @@ class Span:
     one thread.
     """
 
-    __slots__ = ("_attributes", "_begin", "_end", "_now", "_recording", "name")
+    __slots__ = ("_attributes", "_begin", "_end", "_local", "_now", "name")
 
     def __init__(self, recording: Recording, name: str, category: str, device: int, payload: float | None) -> None:
         self.name = name
-        self._recording = recording
+        self._local = recording.local
         self._now = recording.clock
-        self._begin = SPANS.number(SpanName(name, category, device)) << 1
-        self._end = self._begin | 1
+        number = SPANS.number(SpanName(name, category, device)) << OP_BITS
+        self._begin, self._end = number | BEGIN, number | END
         self._attributes = None
         if tool_attached():
             if payload is None:
@@ -57,14 +58,14 @@ class Span:
     def __enter__(self) -> None:
         if self._attributes is not None:
             domain().push_range(self._attributes)
-        events = self._recording.span_events
+        events = self._local.sink.events
         if events is not None:
-            events.extend((self._now(), THIS_THREAD.number, self._begin))
+            events.extend((self._now(), self._begin))
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        events = self._recording.span_events
+        events = self._local.sink.events
         if events is not None:
-            events.extend((self._now(), THIS_THREAD.number, self._end))
+            events.extend((self._now(), self._end))
         if self._attributes is not None:
             domain().pop_range()
 
@@ -149,7 +150,7 @@ class owner:
         self._number = OWNERS.number(Owner(worker or THIS_THREAD.name, partition, proof))
 
     def __enter__(self) -> None:
-        self._before = OWNER_OF.get(THIS_THREAD.number, -1)
+        self._before = self._recording.local.sink.owner
         set_owner(self._recording, self._number)
 
     def __exit__(self, *exception: object) -> None:
@@ -158,11 +159,7 @@ class owner:
 
 def set_owner(recording: Recording, number: int) -> None:
     """Say from now on for whom the calling thread works: the number of an `Owner`, −1 for nobody in particular."""
-    thread = THIS_THREAD.number
-    if number >= 0:
-        OWNER_OF[thread] = number
-    else:
-        OWNER_OF.pop(thread, None)
-    events = recording.owner_events
-    if events is not None:
-        events.extend((recording.clock(), thread, number))
+    sink = recording.local.sink
+    sink.owner = number
+    if sink.events is not None:
+        sink.events.extend((recording.clock(), number << OP_BITS | OWNER))

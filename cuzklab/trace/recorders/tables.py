@@ -7,18 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cuzklab.trace.recorders.log import Columns, Log
-from cuzklab.trace.recorders.pairing import (
-    GIVEN_UP,
-    MISSING,
-    OP_BITS,
-    WAIT_BEGUN,
-    WAIT_ENDED,
-    LockUses,
-    Spans,
-    pair_locks,
-    pair_spans,
-)
+from cuzklab.trace.recorders.log import NOBODY, OP_BITS, OWNER, WAIT_BEGUN, WAIT_ENDED, Columns, Log
+from cuzklab.trace.recorders.pairing import MISSING, OP_MASK, LockUses, Spans, pair_locks, pair_spans
 from cuzklab.trace.schema import arrow_schema
 
 VRAM_OPS = ("alloc", "free", "reserve", "unreserve", "fail")
@@ -147,7 +137,7 @@ class OwnersInTime:
         self._of: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for thread in np.unique(events["thread"]).tolist():
             mine = events["thread"] == thread
-            self._of[thread] = events["time"][mine], events["owner"][mine]
+            self._of[thread] = events["time"][mine], events["code"][mine] >> OP_BITS
 
     def at(self, thread: np.ndarray, time: np.ndarray) -> np.ndarray:
         """The owner of each (thread, time); −1 where none was told."""
@@ -172,22 +162,33 @@ def assemble(log: Log, values: Values, end: int, process: int) -> Assembled:
     end : int
         When the recording ended, in nanoseconds.
     """
-    locks = log.streams["locks"]
+    events = log.streams["events"]
     permits = frozenset(number for number, name in enumerate(values["locks"]) if name[1] == "permits")
-    uses = pair_locks(locks.chunks(), permits)
+    uses = pair_locks(events.chunks(), permits)
     vram = log.streams["vram"].whole()
     if len(vram["time"]) > 1 and (np.diff(vram["time"]) < 0).any():
         order = np.argsort(vram["time"], kind="stable")
         vram = {name: column[order] for name, column in vram.items()}
     return Assembled(
-        pair_spans(log.streams["spans"].chunks(), end),
+        pair_spans(events.chunks(), end),
         uses,
-        _waits(uses, locks.chunks(), values, end),
+        _waits(uses, events.chunks(), values, end),
         vram,
-        OwnersInTime(log.streams["owners"].whole()),
+        OwnersInTime(_only(events.chunks(), OWNER, OWNER)),
         values,
         process,
     )
+
+
+def _only(chunks: Iterator[Columns], first: int, last: int) -> Columns:
+    """The events whose op is in a range."""
+    pieces = []
+    for chunk in chunks:
+        op = chunk["code"] & OP_MASK
+        some = (op >= first) & (op <= last)
+        pieces.append({name: column[some] for name, column in chunk.items()})
+    return {name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.empty(0, np.int64)
+            for name in ("time", "code", "thread")}  # fmt: skip
 
 
 def _waits(uses: LockUses, chunks: Iterator[Columns], values: Values, end: int) -> dict[str, np.ndarray]:
@@ -199,16 +200,14 @@ def _waits(uses: LockUses, chunks: Iterator[Columns], values: Values, end: int) 
     rows = [(uses.lock[waited], uses.requested[waited], until[waited], uses.thread[waited], uses.holder[waited])]
     begun: dict[tuple[int, int], int] = {}
     found = []
-    for chunk in chunks:
-        op = chunk["code"] & ((1 << OP_BITS) - 1)
-        some = np.flatnonzero(op >= WAIT_BEGUN)
-        for row in some.tolist():
-            key = int(chunk["code"][row]) >> OP_BITS, int(chunk["thread"][row])
-            if op[row] == WAIT_BEGUN:
-                begun[key] = int(chunk["time"][row])
-            elif op[row] == WAIT_ENDED and key in begun:
-                found.append((key[0], begun.pop(key), int(chunk["time"][row]), key[1], -1))
-    found += [(lock, start, end, thread, -1) for (lock, thread), start in begun.items()]
+    events = _only(chunks, WAIT_BEGUN, WAIT_ENDED)
+    for time, code, thread in zip(events["time"].tolist(), events["code"].tolist(), events["thread"].tolist()):
+        key = code >> OP_BITS, thread
+        if code & OP_MASK == WAIT_BEGUN:
+            begun[key] = time
+        elif key in begun:
+            found.append((key[0], begun.pop(key), time, thread, NOBODY))
+    found += [(lock, start, end, thread, NOBODY) for (lock, thread), start in begun.items()]
     rows.append(tuple(np.array(column, np.int64) for column in zip(*found)) if found else (np.empty(0, np.int64),) * 5)
     columns = [np.concatenate(pair) for pair in zip(*rows)]
     order = np.argsort(columns[1], kind="stable")
@@ -258,6 +257,3 @@ def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
         arrays.append(column if isinstance(column, pa.Array) else pa.array(column, type=field.type))
     fields = [pa.field(field.name, array.type, field.nullable) for field, array in zip(schema, arrays)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-__all__ = ["GIVEN_UP", "VRAM_OPS", "Assembled", "OwnersInTime", "assemble"]
