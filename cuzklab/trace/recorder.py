@@ -21,17 +21,22 @@ class Recorder:
 
     Attributes
     ----------
-    rows : dict of str to list
-        Rows of each table in the order of their addition. Appending to a list is atomic in CPython.
+    rows : mapping of str to list
+        Rows of each table as objects of its row class, in the order of their addition.
     """
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self.clock = clock
-        self.rows: dict[str, list[Any]] = {table: [] for table in TABLES}
+        # Appending to a list is atomic in CPython.
+        self._added: dict[str, list[Any]] = {table: [] for table in TABLES}
 
     def add(self, row: Any) -> None:
         """Keep a row; its class says which table it belongs to."""
-        self.rows[TABLE_OF_ROW[type(row)]].append(row)
+        self._added[TABLE_OF_ROW[type(row)]].append(row)
+
+    @property
+    def rows(self) -> Mapping[str, list[Any]]:
+        return self._added
 
     @property
     def lost(self) -> Mapping[str, int]:
@@ -45,12 +50,12 @@ class Recorder:
 
     def count(self, name: str) -> int:
         """How many rows a table has."""
-        return len(self.rows[name])
+        return len(self._added[name])
 
     def table(self, name: str) -> pa.Table:
         """The rows of a table in order of time, as columns."""
         schema = arrow_schema(name)
-        rows = self.rows[name]
+        rows = self._added[name]
         columns = [pa.array(map(attrgetter(field.name), rows), type=field.type, size=len(rows)) for field in schema]
         return self.in_order(pa.Table.from_arrays(columns, schema=schema))
 

@@ -44,25 +44,26 @@ class LockEvents:
         self._local = recording.local
         self._now = recording.clock
 
-    def write(self, op: int) -> None:
-        """Write down what the calling thread does."""
+    def write(self, op: int, time: int | None = None) -> None:
+        """Write down what the calling thread does, or did at a time."""
         events = self._local.sink.events
         if events is not None:
-            events.extend((self._now(), self._code | op))
+            events.extend((self._now() if time is None else time, self._code | op))
 
-    def requested(self, holder: int, op: int = REQUESTED) -> None:
+    def requested(self, holder: int, op: int = REQUESTED, time: int | None = None) -> None:
         """The calling thread asks, and will wait; `holder` is the number of a thread, or `NOBODY`."""
         events = self._local.sink.events
         if events is not None:
-            events.extend((self._now(), self._code | op, holder, self._code | HOLDER))
+            asked = self._now() if time is None else time
+            events.extend((asked, self._code | op, holder, self._code | HOLDER))
 
-    def acquired(self) -> None:
+    def acquired(self, time: int | None = None) -> None:
         """The calling thread has it."""
-        self.write(ACQUIRED)
+        self.write(ACQUIRED, time)
 
-    def released(self) -> None:
+    def released(self, time: int | None = None) -> None:
         """The calling thread is about to give it back."""
-        self.write(RELEASED)
+        self.write(RELEASED, time)
 
     def given_up(self) -> None:
         """The calling thread waits for it no more, and did not get it."""

@@ -10,11 +10,15 @@ from typing import NamedTuple
 
 
 class SpanName(NamedTuple):
-    """What a span is called; `device` is −1 where it concerns none."""
+    """What a span is called; `device` is −1 where it concerns none.
+
+    `parent` is what it is part of, where no enclosing span of its thread tells.
+    """
 
     name: str
     category: str
     device: int
+    parent: str
 
 
 class Owner(NamedTuple):

@@ -196,7 +196,7 @@ def _uses(lock: int, events: Columns, several: bool) -> tuple[np.ndarray, ...]:
     joined = (thread[before] == thread[after]) & (op[before] == REQUESTED) & (op[after] != REQUESTED)
     request_of[after[joined]] = before[joined]
     answered[before[joined]] = True
-    release_of = (_release_of_permits if several else _release_of_lock)(op, thread)
+    release_of = _release_of_permits(op, thread) if several else _release_of_lock(op, thread, time)
     taken = np.flatnonzero((op == ACQUIRED) | (op == GIVEN_UP) | ((op == REQUESTED) & ~answered))
     asked = np.where(request_of[taken] >= 0, request_of[taken], taken)
     if not several:
@@ -225,14 +225,29 @@ def _name_successors(op: np.ndarray, thread: np.ndarray, holder: np.ndarray) -> 
     holder[unknown] = np.where(successor != thread[unknown], successor, NOBODY)
 
 
-def _release_of_lock(op: np.ndarray, thread: np.ndarray) -> np.ndarray:
-    """The release that ends each acquisition of a lock with one holder: the next one, whoever does it."""
+def _release_of_lock(op: np.ndarray, thread: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """The release that ends each acquisition of a lock with one holder.
+
+    It is that thread's next turn, or the next release of another thread where it never gives the lock back itself.
+    Where that would give the lock to two at once, threads give back what others took: then it is the next turn of all.
+    """
     release_of = np.full(len(op), -1, np.int64)
     turns = np.flatnonzero((op == ACQUIRED) | (op == RELEASED))
+    _join_neighbours(turns[np.argsort(thread[turns], kind="stable")], op, release_of)
+    ended = np.zeros(len(op), bool)
+    ended[release_of[release_of >= 0]] = True
+    _join_neighbours(turns[(release_of[turns] < 0) & ~ended[turns]], op, release_of)
+    taken = np.flatnonzero(release_of >= 0)
+    if (time[release_of[taken[:-1]]] > time[taken[1:]]).any():
+        release_of[:] = -1
+        _join_neighbours(turns, op, release_of)
+    return release_of
+
+
+def _join_neighbours(turns: np.ndarray, op: np.ndarray, release_of: np.ndarray) -> None:
     before, after = turns[:-1], turns[1:]
     joined = (op[before] == ACQUIRED) & (op[after] == RELEASED)
     release_of[before[joined]] = after[joined]
-    return release_of
 
 
 def _release_of_permits(op: np.ndarray, thread: np.ndarray) -> np.ndarray:

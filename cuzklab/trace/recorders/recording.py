@@ -78,7 +78,7 @@ class Recording(Recorder):
         """Forget everything recorded, and begin with a new log; for the recording that outlives its runs."""
         if self.on:
             raise RuntimeError("a recording is under way: end it first")
-        self.rows = {table: [] for table in TABLES}
+        self._added = {table: [] for table in TABLES}
         self.attachments: dict[str, str] = {}
         self._spill = Spill(Path(spill), {"process": self.process}) if spill is not None else None
         self._log = Log(self._sinks, max_bytes, self._spill)
@@ -158,6 +158,11 @@ class Recording(Recorder):
             found.append(f"recording: {open_spans} spans had not ended when the recording did; they end with it")
         return tuple(found)
 
+    @property
+    def rows(self) -> Mapping[str, list[Any]]:
+        """Rows of each table as objects, in order of time: for tests and small recordings."""
+        return {name: [row(**values) for values in self.table(name).to_pylist()] for name, row in TABLES.items()}
+
     def count(self, table: str) -> int:
         return super().count(table) + sum(len(part) for part in self._slices(table))
 
@@ -166,13 +171,13 @@ class Recording(Recorder):
         return self._merge(name, parts) if parts else super().table(name)
 
     def batches(self, name: str) -> Iterator[pa.Table]:
-        if self.rows[name]:
+        if self._added[name]:
             yield self.table(name)
         else:
             yield from self._slices(name)
 
     def _merge(self, name: str, parts: list[pa.Table]) -> pa.Table:
-        if not self.rows[name]:
+        if not self._added[name]:
             return pa.concat_tables(parts)
         return self.in_order(pa.concat_tables([super().table(name), *parts]))
 

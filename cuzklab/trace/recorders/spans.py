@@ -42,11 +42,19 @@ class Span:
 
     __slots__ = ("_attributes", "_begin", "_end", "_local", "_now", "name")
 
-    def __init__(self, recording: Recording, name: str, category: str, device: int, payload: float | None) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        name: str,
+        category: str,
+        device: int = -1,
+        parent: str = "",
+        payload: float | None = None,
+    ) -> None:
         self.name = name
         self._local = recording.local
         self._now = recording.clock
-        number = SPANS.number(SpanName(name, category, device)) << OP_BITS
+        number = SPANS.number(SpanName(name, category, device, parent)) << OP_BITS
         self._begin, self._end = number | BEGIN, number | END
         self._attributes = None
         if tool_attached():
@@ -92,8 +100,8 @@ def span_of(recording: Recording) -> Callable[..., Span]:
     """`span` for a recording of your own."""
 
     @functools.lru_cache(maxsize=_KEPT_SPANS)
-    def span(name: str, category: str = "cpu", device: int = -1) -> Span:
-        return Span(recording, name, category, device, None)
+    def span(name: str, category: str = "cpu", device: int = -1, parent: str = "") -> Span:
+        return Span(recording, name, category, device, parent)
 
     return span
 
@@ -117,7 +125,7 @@ def span(name: str, category: str = "cpu", device: int = -1) -> Span:
     >>> @span("synthesis")
     ... def synthesise(): ...
     """
-    return Span(DEFAULT, name, category, device, None)
+    return Span(DEFAULT, name, category, device)
 
 
 def span_with_payload(name: str, payload: float, category: str = "cpu", device: int = -1) -> Span:
@@ -126,7 +134,7 @@ def span_with_payload(name: str, payload: float, category: str = "cpu", device: 
     The tables of a run have columns of their own for such numbers, so the payload goes to the profiler only; without
     one attached it costs nothing.
     """
-    return Span(DEFAULT, name, category, device, payload) if tool_attached() else span(name, category, device)
+    return Span(DEFAULT, name, category, device, payload=payload) if tool_attached() else span(name, category, device)
 
 
 class owner:

@@ -57,11 +57,14 @@ class Assembled:
         return {
             "start": it.start[part],
             "end": it.end[part],
-            "name": _text(number, [name for name, _, _ in names]),
-            "category": _text(number, [category for _, category, _ in names]),
+            "name": _text(number, [name for name, _, _, _ in names]),
+            "category": _text(number, [category for _, category, _, _ in names]),
             "process": np.full(len(number), self.process, np.int64),
-            "device": np.array([device for _, _, device in names], np.int64)[number] if names else number,
-            "parent": _text(parent, [name for name, _, _ in names]),
+            "device": np.array([device for _, _, device, _ in names], np.int64)[number] if names else number,
+            "parent": _text(
+                np.where(parent >= 0, parent, number + len(names)),
+                [name for name, _, _, _ in names] + [part_of for _, _, _, part_of in names],
+            ),
             **self._whose(owner, it.thread[part], with_proof=True),
         }
 

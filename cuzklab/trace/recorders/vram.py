@@ -125,6 +125,12 @@ class VramTracer:
         self._devices: dict[int, _Device] = {}
         self._mutex = threading.RLock()  # freeing may be the garbage collector's doing, in the middle of anything
 
+    def limit(self, device: int, limit_bytes: int) -> None:
+        """Say what a device may hold."""
+        with self._mutex:
+            self._limits[device] = limit_bytes
+            self._device(device).limit_bytes = limit_bytes
+
     # --- what happened -----------------------------------------------------------------------------------------------
 
     def allocated(
