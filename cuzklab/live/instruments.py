@@ -1,6 +1,7 @@
 """What a live run records about itself: the recorders of `trace.recorders`, with the actor whose doing it is."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 from cuzklab.trace.recorders import LockEvents, Recording, VramTracer
@@ -103,4 +104,12 @@ class Instruments:
         if not self._recording:
             return nullcontext()
         self.owner(who)
-        return self._span(name, category, device, parent)
+        span = self._span(name, category, device, parent)
+        profile = self._recording.profile
+        return _sampled(span, profile.of(name)) if profile and category == "cpu" else span
+
+
+@contextmanager
+def _sampled(span: AbstractContextManager[None], sampling: AbstractContextManager[None]) -> Iterator[None]:
+    with sampling, span:
+        yield

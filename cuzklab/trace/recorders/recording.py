@@ -54,6 +54,8 @@ class Recording(Recorder):
         Where events of device memory go; None while the recording is off.
     locks : set of Lock
         The recorded locks that exist.
+    profile : StackProfile or None
+        Samples stages, where one was made.
     attachments : dict of str to str
         Further files of the run, by name.
     """
@@ -84,6 +86,9 @@ class Recording(Recorder):
         self._log = Log(self._sinks, max_bytes, self._spill)
         self._assembled: Assembled | None = None
         self._at_end: list[Callable[[], None]] = []
+        self.profile: Any = None
+        self._notes: list[str] = []
+        self._lost_rows: dict[str, int] = {}
         return self
 
     @property
@@ -123,6 +128,14 @@ class Recording(Recorder):
         """Have something done when the recording stops."""
         self._at_end.append(finish)
 
+    def note(self, sentence: str) -> None:
+        """Have a reader of the run be told something."""
+        self._notes.append(sentence)
+
+    def lose(self, table: str, rows: int) -> None:
+        """Count rows that were not kept."""
+        self._lost_rows[table] = self._lost_rows.get(table, 0) + rows
+
     def __enter__(self) -> Self:
         return self.start()
 
@@ -140,7 +153,7 @@ class Recording(Recorder):
     @property
     def lost(self) -> Mapping[str, int]:
         """How many rows of each table are missing for want of room, where any are; a span or a use has two events."""
-        found = dict(super().lost)
+        found = dict(self._lost_rows)
         for name, stream in self._log.streams.items():
             for table in _TABLES_OF_STREAM[name] if stream.lost else ():
                 found[table] = found.get(table, 0) + stream.lost
@@ -150,7 +163,11 @@ class Recording(Recorder):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know: rows lost and why, spans that never ended."""
         found = [
-            f"recording: {count} events of {table} found no room and are lost" for table, count in self.lost.items()
+            *self._notes,
+            *(
+                f"recording: {count} rows or events of {table} found no room and are lost"
+                for table, count in self.lost.items()
+            ),
         ]
         if self._spill is not None and self._spill.failure:
             found.append(f"recording: nothing more could be written to disk ({self._spill.failure})")
