@@ -56,7 +56,7 @@ class StackProfile:
         try:
             yield
         finally:
-            session = profiler.stop()
+            session = _below(profiler.stop())
             _SAMPLED.now = False
             with self._mutex:
                 before = self._sessions.get(stage)
@@ -76,6 +76,26 @@ class StackProfile:
 
 
 _SAMPLED = threading.local()
+
+
+def _below(session: Any) -> Any:
+    """A session whose stacks begin where the stage does, so that those of several threads are alike."""
+    start = [_function(frame) for frame in session.start_call_stack]
+
+    def cut(stack: list[str]) -> list[str]:
+        same = 0
+        while same < min(len(start), len(stack)) and start[same] == _function(stack[same]):
+            same += 1
+        return stack[max(0, same - 1) :]
+
+    session.frame_records = [(cut(stack), duration) for stack, duration in session.frame_records]
+    session.start_call_stack = []
+    return session
+
+
+def _function(frame: str) -> str:
+    """A frame without its attributes, the current line for one."""
+    return frame.partition("\x01")[0]
 
 
 def _without_places(session: dict[str, Any]) -> dict[str, Any]:
