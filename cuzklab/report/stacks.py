@@ -39,7 +39,8 @@ show();
 """
 _STYLE = """
 body { margin: 0; }
-#stage { position: fixed; left: 0; right: 0; bottom: 0; z-index: 10; padding: 8px 30px; font: 13px system-ui, sans-serif; background: #24282b; color: #fff; }
+#stage { position: fixed; left: 0; right: 0; bottom: 0; z-index: 10; padding: 8px 30px;
+  font: 13px system-ui, sans-serif; background: #24282b; color: #fff; }
 #stage select { font: inherit; margin-left: 6px; }
 """
 
