@@ -8,6 +8,7 @@
 from cuzklab.trace.recorders.locks import Lock, LockEvents, RLock
 from cuzklab.trace.recorders.permits import BoundedSemaphore, Condition, Semaphore
 from cuzklab.trace.recorders.recording import Recording, record
+from cuzklab.trace.recorders.recover import recover
 from cuzklab.trace.recorders.spans import owner, span, span_with_payload
 from cuzklab.trace.recorders.vram import VramTracer, traced_free, traced_malloc
 
@@ -22,6 +23,7 @@ __all__ = [
     "VramTracer",
     "owner",
     "record",
+    "recover",
     "span",
     "span_with_payload",
     "traced_free",

@@ -122,14 +122,6 @@ class Stream:
             rows = self._filled if number == len(self._chunks) - 1 else _CHUNK_ROWS
             yield {name: column[:rows] for name, column in chunk.items()}
 
-    def whole(self) -> Columns:
-        """Everything recorded as one piece."""
-        pieces = list(self.chunks())
-        return {
-            name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.empty(0, kind)
-            for name, kind in self._fields.items()
-        }
-
 
 def _integers(values: list[int]) -> np.ndarray:
     found = np.empty(len(values), np.int64)

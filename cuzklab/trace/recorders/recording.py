@@ -205,7 +205,7 @@ class Recording(Recorder):
         if self._assembled is None:
             self._log.drain()
             values = {table: list(known.values) for table, known in names.TABLES.items()}
-            assembled = assemble(self._log, values, self.clock(), self.process)
+            assembled = assemble(self._log.streams, values, self.clock(), self.process)
             if self.on:
                 return assembled  # there will be more
             self._assembled = assembled

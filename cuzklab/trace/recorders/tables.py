@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from cuzklab.trace.recorders.log import NOBODY, OP_BITS, OWNER, WAIT_BEGUN, WAIT_ENDED, Columns, Log
+from cuzklab.trace.recorders.log import NOBODY, OP_BITS, OWNER, WAIT_BEGUN, WAIT_ENDED, STREAMS, Columns
 from cuzklab.trace.recorders.pairing import MISSING, OP_MASK, LockUses, Spans, pair_locks, pair_spans
 from cuzklab.trace.schema import arrow_schema
 
@@ -155,20 +155,32 @@ class OwnersInTime:
         return found
 
 
-def assemble(log: Log, values: Values, end: int, process: int) -> Assembled:
-    """The tables of a drained log.
+class Chunks(Protocol):
+    """A stream of events: see `log.STREAMS`."""
+
+    def chunks(self) -> Iterator[Columns]: ...
+
+
+def assemble(streams: Mapping[str, Chunks], values: Values, end: int, process: int) -> Assembled:
+    """The tables that events make.
 
     Parameters
     ----------
+    streams : mapping
+        The events of each stream, drained.
     values : mapping
         Names by table and number.
     end : int
         When the recording ended, in nanoseconds.
     """
-    events = log.streams["events"]
+    events = streams["events"]
     permits = frozenset(number for number, name in enumerate(values["locks"]) if name[1] == "permits")
     uses = pair_locks(events.chunks(), permits)
-    vram = log.streams["vram"].whole()
+    pieces = list(streams["vram"].chunks())
+    vram = {
+        name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.empty(0, kind)
+        for name, kind in STREAMS["vram"].items()
+    }
     if len(vram["time"]) > 1 and (np.diff(vram["time"]) < 0).any():
         order = np.argsort(vram["time"], kind="stable")
         vram = {name: column[order] for name, column in vram.items()}
