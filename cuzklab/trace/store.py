@@ -224,13 +224,20 @@ def _write_table(recorder: Recorder, table: str, file: Path) -> int:
         for batch in recorder.batches(table):
             if len(batch):
                 # Without Arrow's own schema in the file, text is plain text to whoever reads it.
-                writer = writer or pq.ParquetWriter(file, batch.schema, compression="zstd", store_schema=False)
+                writer = writer or pq.ParquetWriter(
+                    file, batch.schema, compression="zstd", store_schema=False, use_dictionary=_text_columns(table)
+                )
                 writer.write_table(batch)
                 rows += len(batch)
     finally:
         if writer is not None:
             writer.close()
     return rows
+
+
+def _text_columns(table: str) -> list[str]:
+    """Columns whose values repeat; looking for repetitions among times and sizes takes long and finds few."""
+    return [field.name for field in arrow_schema(table) if field.type == pa.string()]
 
 
 def _rename_to_free_place(temporary: Path, place: Path) -> Path:

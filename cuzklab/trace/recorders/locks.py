@@ -204,8 +204,16 @@ class RLock(Lock):
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As `threading.RLock.acquire`."""
-        if self.holder is self._local.sink:
+        sink = self._local.sink
+        if self.holder is sink:
             self._depth += 1
+            return True
+        if blocking and timeout == -1 and self._inner_acquire(False):
+            self.holder = sink
+            self._depth = 1
+            events = sink.events
+            if events is not None:
+                events.extend((self._now(), self._acquired))
             return True
         got = super().acquire(blocking, timeout)
         if got:
@@ -214,16 +222,21 @@ class RLock(Lock):
 
     __enter__ = acquire
 
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        self.release()
-
     def release(self) -> None:
         """As `threading.RLock.release`."""
-        if self.holder is not self._local.sink:
+        sink = self._local.sink
+        if self.holder is not sink:
             raise RuntimeError(f"{self.name} is released by a thread that does not have it")
         self._depth -= 1
         if not self._depth:
-            super().release()
+            self.holder = None
+            events = sink.events
+            if events is not None:
+                events.extend((self._now(), self._released))
+            self._inner_release()
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self.release()
 
     # What `threading.Condition` asks of its lock: a wait gives it up, however often it was taken.
 

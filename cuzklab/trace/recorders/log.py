@@ -14,8 +14,8 @@ import numpy as np
 from cuzklab.trace.recorders.names import THIS_THREAD
 from cuzklab.trace.recorders.spill import Spill
 
-DRAIN_INTERVAL_S = 0.2
-_TAKEN_AT_ONCE = 1 << 18  # integers; a list's front is cut off in pieces of this size
+DRAIN_INTERVAL_S = 0.1
+_TAKEN_AT_ONCE = 1 << 17  # integers; a list's front is cut off in pieces of this size
 _CONVERTED_AT_ONCE = 1 << 13  # integers; the interpreter lock is not given up within a piece
 _CHUNK_ROWS = 1 << 18
 
@@ -88,10 +88,10 @@ class Stream:
         """Move all that a list holds into columns; `same` are columns that have one value in all these rows."""
         width = len(self._fields) - len(same)
         while events:
+            # Threads may append meanwhile; what is read and cut off is the front that was there before.
             size = min(len(events), _TAKEN_AT_ONCE // width * width)
-            taken = events[:size]
+            rows = _integers(events, size).reshape(-1, width)
             del events[:size]
-            rows = _integers(taken).reshape(-1, width)
             self._keep([*rows.T, *(np.full(len(rows), value) for value in same.values())])
 
     def _keep(self, columns: list[np.ndarray]) -> None:
@@ -123,11 +123,12 @@ class Stream:
             yield {name: column[:rows] for name, column in chunk.items()}
 
 
-def _integers(values: list[int]) -> np.ndarray:
-    found = np.empty(len(values), np.int64)
+def _integers(values: list[int], size: int) -> np.ndarray:
+    """The first values of a list."""
+    found = np.empty(size, np.int64)
     rest = iter(values)
-    for start in range(0, len(values), _CONVERTED_AT_ONCE):
-        count = min(_CONVERTED_AT_ONCE, len(values) - start)
+    for start in range(0, size, _CONVERTED_AT_ONCE):
+        count = min(_CONVERTED_AT_ONCE, size - start)
         found[start : start + count] = np.fromiter(islice(rest, count), np.int64, count)
     return found
 

@@ -116,7 +116,7 @@ def _pair_nested(code: np.ndarray, rows: np.ndarray, mate: np.ndarray, parent: n
     if len(depth) and depth.min() < 0:
         return False
     level = depth + is_end
-    order = np.argsort(level.astype(np.int16) if level.max(initial=0) < 2**15 else level, kind="stable")
+    order = stable_order(level)
     sorted_level, sorted_code = level[order], code[order]
     first = np.flatnonzero((sorted_code & 1) == 0)
     following = np.minimum(first + 1, len(order) - 1)
@@ -165,7 +165,7 @@ def pair_locks(chunks: Iterable[Columns], permits: frozenset[int]) -> LockUses:
         kept.clear()
         lock = events["code"] >> OP_BITS
         for rows in _by_key(lock):
-            some = {name: column[rows] for name, column in events.items()}
+            some = events if len(rows) == len(lock) else {name: column[rows] for name, column in events.items()}
             found.append(_uses(int(lock[rows[0]]), some, int(lock[rows[0]]) in permits))
     return LockUses(*_in_order(found, _USE_TYPES, by=1))
 
@@ -179,18 +179,17 @@ def _lock_events(chunk: Columns) -> Columns:
 def _uses(lock: int, events: Columns, several: bool) -> tuple[np.ndarray, ...]:
     """Uses of one lock."""
     op = events["code"] & OP_MASK
-    # Who had the lock is told by the event after the request, on the same thread.
-    of_thread = np.argsort(events["thread"], kind="stable")
-    told = np.flatnonzero(op[of_thread] == HOLDER)
+    # Who had the lock is told by the event after the request.
+    told = np.flatnonzero(op == HOLDER)
     told = told[told > 0]
-    holder = np.full(len(op), NOBODY, np.int64)
-    holder[of_thread[told - 1]] = events["time"][of_thread[told]]
-    order = np.flatnonzero(op != HOLDER)
-    order = order[np.argsort(events["time"][order], kind="stable")]
+    holder = np.full(len(op), NOBODY, np.int32)
+    holder[told - 1] = events["time"][told]
+    order = np.flatnonzero(op != HOLDER) if len(told) else np.arange(len(op))
+    order = order[stable_order(events["time"][order])]
     time, thread, op, holder = events["time"][order], events["thread"][order], op[order], holder[order]
     # A thread that has to wait asks first: among its own events, its request stands directly before what came of it.
     asking = np.flatnonzero((op == REQUESTED) | (op == ACQUIRED) | (op == GIVEN_UP))
-    asking = asking[np.argsort(thread[asking], kind="stable")]
+    asking = asking[stable_order(thread[asking])]
     request_of, answered = np.full(len(op), -1, np.int64), np.zeros(len(op), bool)
     before, after = asking[:-1], asking[1:]
     joined = (thread[before] == thread[after]) & (op[before] == REQUESTED) & (op[after] != REQUESTED)
@@ -233,7 +232,7 @@ def _release_of_lock(op: np.ndarray, thread: np.ndarray, time: np.ndarray) -> np
     """
     release_of = np.full(len(op), -1, np.int64)
     turns = np.flatnonzero((op == ACQUIRED) | (op == RELEASED))
-    _join_neighbours(turns[np.argsort(thread[turns], kind="stable")], op, release_of)
+    _join_neighbours(turns[stable_order(thread[turns])], op, release_of)
     ended = np.zeros(len(op), bool)
     ended[release_of[release_of >= 0]] = True
     _join_neighbours(turns[(release_of[turns] < 0) & ~ended[turns]], op, release_of)
@@ -279,9 +278,17 @@ def _by_key(keys: np.ndarray) -> Iterator[np.ndarray]:
     if (keys[0] == keys).all():
         yield np.arange(len(keys))
         return
-    order = np.argsort(keys.astype(np.int16) if keys.max() < 2**15 else keys, kind="stable")
+    order = stable_order(keys)
     borders = np.flatnonzero(np.diff(keys[order])) + 1
     yield from np.split(order, borders)
+
+
+def stable_order(keys: np.ndarray) -> np.ndarray:
+    """What sorts some integers; small ones by radix, and those in order already at no cost."""
+    if len(keys) < 2 or (keys[1:] >= keys[:-1]).all():
+        return np.arange(len(keys))
+    small = -(2**15) <= keys.min() and keys.max() < 2**15
+    return np.argsort(keys.astype(np.int16) if small else keys, kind="stable")
 
 
 def _in_order(parts: list[tuple[np.ndarray, ...]], types: tuple[type, ...], by: int) -> list[np.ndarray]:
@@ -292,7 +299,7 @@ def _in_order(parts: list[tuple[np.ndarray, ...]], types: tuple[type, ...], by: 
         columns.append(np.concatenate(pieces) if pieces else np.empty(0, kind))
     parts.clear()
     key = columns[by]
-    if len(key) > 1 and (np.diff(key) < 0).any():
+    if (key[1:] < key[:-1]).any():
         order = np.argsort(key, kind="stable")
         for number, column in enumerate(columns):
             columns[number] = column[order]

@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from cuzklab.trace.recorders.locks import Lock, LockEvents, RLock, where_made
-from cuzklab.trace.recorders.log import NOBODY, WAIT_BEGUN, WAIT_ENDED
+from cuzklab.trace.recorders.log import ACQUIRED, NOBODY, RELEASED, WAIT_BEGUN, WAIT_ENDED
 from cuzklab.trace.recorders.names import THIS_THREAD
 from cuzklab.trace.recorders.recording import DEFAULT, Recording
 
@@ -53,51 +53,59 @@ class Semaphore:
             raise ValueError("a semaphore has no fewer than 0 permits")
         self.name = name or where_made(2)
         self._events = LockEvents(recording, self.name, "permits", "barrier")
-        self._changed = threading.Condition(threading.Lock())
+        self._mutex = threading.Lock()
+        self._changed = threading.Condition(self._mutex)
         self._value = value
+        self._waiting = 0
         self._holders: list[int] = []
 
     def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
         """As `threading.Semaphore.acquire`; an attempt that fails is recorded as well."""
         if not blocking and timeout is not None:
             raise ValueError("an attempt that does not block has no timeout")
-        with self._changed:
-            if not self._value:
-                holder = self._holders[0] if self._holders else NOBODY
-                if not blocking:
-                    self._events.refused(holder)
-                    return False
-                self._events.requested(holder)
-                try:
-                    got = self._changed.wait_for(lambda: self._value > 0, timeout)
-                except BaseException:
-                    self._events.given_up()
-                    raise
-                if not got:
-                    self._events.given_up()
-                    return False
+        with self._mutex:
+            if not self._value and not self._wait(blocking, timeout):
+                return False
             self._value -= 1
             self._holders.append(THIS_THREAD.number)
-            self._events.acquired()
+            self._events.write(ACQUIRED)
             return True
 
     __enter__ = acquire
+
+    def _wait(self, blocking: bool, timeout: float | None) -> bool:
+        """Wait for a permit; the mutex is held."""
+        holder = self._holders[0] if self._holders else NOBODY
+        if not blocking:
+            self._events.refused(holder)
+            return False
+        self._events.requested(holder)
+        self._waiting += 1
+        got = False
+        try:
+            got = self._changed.wait_for(lambda: self._value > 0, timeout)
+        finally:
+            self._waiting -= 1
+            if not got:
+                self._events.given_up()
+        return got
 
     def release(self, n: int = 1) -> None:
         """As `threading.Semaphore.release`."""
         if n < 1:
             raise ValueError("a release gives back at least one permit")
-        with self._changed:
+        with self._mutex:
             self._check(n)
             thread = THIS_THREAD.number
             for _ in range(n):
                 if self._holders:
                     self._holders.remove(thread if thread in self._holders else self._holders[0])
-                self._events.released()
+                self._events.write(RELEASED)
             self._value += n
-            self._changed.notify(n)
+            if self._waiting:
+                self._changed.notify(n)
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.release()
 
     def _check(self, released: int) -> None:

@@ -128,6 +128,10 @@ class Recording(Recorder):
         """Have something done when the recording stops."""
         self._at_end.append(finish)
 
+    def drain(self) -> None:
+        """Move what has gathered into columns or to disk, which also happens by itself."""
+        self._log.drain()
+
     def note(self, sentence: str) -> None:
         """Have a reader of the run be told something."""
         self._notes.append(sentence)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from cuzklab.trace.recorders.log import NOBODY, OP_BITS, OWNER, WAIT_BEGUN, WAIT_ENDED, STREAMS, Columns
+from cuzklab.trace.recorders.log import NOBODY, OP_BITS, OWNER, STREAMS, WAIT_BEGUN, WAIT_ENDED, Columns
 from cuzklab.trace.recorders.pairing import MISSING, OP_MASK, LockUses, Spans, pair_locks, pair_spans
 from cuzklab.trace.schema import arrow_schema
 
