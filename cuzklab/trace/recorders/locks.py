@@ -114,7 +114,7 @@ class Lock:
         self._inner = threading.Lock()
         self._inner_acquire, self._inner_release = self._inner.acquire, self._inner.release
 
-    # Taking a free lock is written out in both places, and giving it back in one: these are what a program pays for.
+    # `with` on a free lock is written out, here and in `RLock`: it is what a program pays for.
 
     def __enter__(self) -> bool:
         if not self._inner_acquire(False):
@@ -208,35 +208,41 @@ class RLock(Lock):
         if self.holder is sink:
             self._depth += 1
             return True
-        if blocking and timeout == -1 and self._inner_acquire(False):
-            self.holder = sink
-            self._depth = 1
-            events = sink.events
-            if events is not None:
-                events.extend((self._now(), self._acquired))
-            return True
         got = super().acquire(blocking, timeout)
         if got:
             self._depth = 1
         return got
 
-    __enter__ = acquire
+    def __enter__(self) -> bool:
+        sink = self._local.sink
+        if self.holder is sink or not self._inner_acquire(False):
+            return self.acquire()
+        self.holder = sink
+        self._depth = 1
+        events = sink.events
+        if events is not None:
+            events.extend((self._now(), self._acquired))
+        return True
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        sink = self._local.sink
+        if self._depth != 1 or self.holder is not sink:
+            self.release()
+            return
+        self._depth = 0
+        self.holder = None
+        events = sink.events
+        if events is not None:
+            events.extend((self._now(), self._released))
+        self._inner_release()
 
     def release(self) -> None:
         """As `threading.RLock.release`."""
-        sink = self._local.sink
-        if self.holder is not sink:
+        if self.holder is not self._local.sink:
             raise RuntimeError(f"{self.name} is released by a thread that does not have it")
         self._depth -= 1
         if not self._depth:
-            self.holder = None
-            events = sink.events
-            if events is not None:
-                events.extend((self._now(), self._released))
-            self._inner_release()
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        self.release()
+            super().release()
 
     # What `threading.Condition` asks of its lock: a wait gives it up, however often it was taken.
 

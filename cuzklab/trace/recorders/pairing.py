@@ -287,7 +287,7 @@ def stable_order(keys: np.ndarray) -> np.ndarray:
     """What sorts some integers; small ones by radix, and those in order already at no cost."""
     if len(keys) < 2 or (keys[1:] >= keys[:-1]).all():
         return np.arange(len(keys))
-    small = -(2**15) <= keys.min() and keys.max() < 2**15
+    small = keys.min() >= -(2**15) and keys.max() < 2**15
     return np.argsort(keys.astype(np.int16) if small else keys, kind="stable")
 
 

@@ -88,10 +88,25 @@ class Span:
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
             raise TypeError(f"{function.__qualname__}: a span cannot follow a generator or coroutine; put it inside")
 
+        local, now, begin, end, attributes = self._local, self._now, self._begin, self._end, self._attributes
+
+        # As `__enter__` and `__exit__` do, in one frame.
         @functools.wraps(function)
         def inside(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-            with self:
+            if attributes is not None:
+                domain().push_range(attributes)
+            sink = local.sink
+            events = sink.events
+            if events is not None:
+                events.extend((now(), begin))
+            try:
                 return function(*args, **kwargs)
+            finally:
+                events = sink.events
+                if events is not None:
+                    events.extend((now(), end))
+                if attributes is not None:
+                    domain().pop_range()
 
         return inside
 
