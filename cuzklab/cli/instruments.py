@@ -92,7 +92,7 @@ def _real_run(count: int, log2_domain: int, costs: "list[Cost]", tell: Any) -> d
     cost = {one.operation: one.total_ns for one in costs}
     rows = {table: recorder.count(table) for table in ("spans", "locks", "vram", "waits", "counters", "kernels")}
     spent_ns = (
-        rows["spans"] * cost["span, by name"]
+        rows["spans"] * (cost["span, by name"] + cost["allocation and free"])  # with looking up whose doing it is
         + rows["locks"] * cost["lock round trip"]
         + sum(rows[table] for table in ("vram", "waits", "counters", "kernels")) * cost["allocation and free"]
     )
@@ -118,8 +118,8 @@ def _print(found: dict[str, Any], rounds: int) -> None:
     )  # fmt: skip
     if (run := found["run"]) is not None:
         print(
-            f"live run ({', '.join(f'{rows} {table}' for table, rows in run['rows'].items())}): what was recorded costs "
-            f"{run['share']:.3%} of its time (at most {run['bound_share']:.0%}); {run['runs_of_each']} runs each way "
+            f"live run ({', '.join(f'{rows} {table}' for table, rows in run['rows'].items())}): what was recorded "
+            f"costs {run['share']:.3%} of its time (at most {run['bound_share']:.0%}); {run['runs_of_each']} runs each way "
             f"differ by {run['measured_difference']:+.1%} where those alike differ by {run['spread_of_bare']:.1%}"
         )
     if (many := found["volume"]) is not None:
