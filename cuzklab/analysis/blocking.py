@@ -7,6 +7,7 @@ times time. Time in which nobody holds it (a hand-over) is charged to nobody.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -101,7 +102,7 @@ def root_blockers(run: Run) -> pd.DataFrame:
     if len(steps) > MAX_STEPS:
         raise ValueError(f"{run.name}: {len(steps)} changes of waits and holds; at most {MAX_STEPS} are walked")
     spent: dict[tuple[str, str, str, str, int], int] = {}
-    for start, end in zip(steps, steps[1:], strict=False):
+    for start, end in pairwise(steps):
         for victim in blocking.waiting(start):
             walk = blocking.walk(victim, start)
             blamed = "(deadlock)" if walk.cycle else walk.root

@@ -119,8 +119,8 @@ def _print(found: dict[str, Any], rounds: int) -> None:
     if (run := found["run"]) is not None:
         print(
             f"live run ({', '.join(f'{rows} {table}' for table, rows in run['rows'].items())}): what was recorded "
-            f"costs {run['share']:.3%} of its time (at most {run['bound_share']:.0%}); {run['runs_of_each']} runs each way "
-            f"differ by {run['measured_difference']:+.1%} where those alike differ by {run['spread_of_bare']:.1%}"
+            f"costs {run['share']:.3%} of its time (at most {run['bound_share']:.0%}); {run['runs_of_each']} runs each "
+            f"way differ by {run['measured_difference']:+.1%} where those alike differ by {run['spread_of_bare']:.1%}"
         )
     if (many := found["volume"]) is not None:
         print(

@@ -228,24 +228,34 @@ def _release_of_lock(op: np.ndarray, thread: np.ndarray, time: np.ndarray) -> np
     """The release that ends each acquisition of a lock with one holder.
 
     It is that thread's next turn, or the next release of another thread where it never gives the lock back itself.
-    Where that would give the lock to two at once, threads give back what others took: then it is the next turn of all.
+    Where that gives the lock to two at once or leaves a release over, threads give back what others took and take it
+    again: then it is the next turn of all.
     """
     release_of = np.full(len(op), -1, np.int64)
     turns = np.flatnonzero((op == ACQUIRED) | (op == RELEASED))
-    _join_neighbours(turns[stable_order(thread[turns])], op, release_of)
+    _join_neighbours(turns[stable_order(thread[turns])], op, release_of, thread)
     ended = np.zeros(len(op), bool)
     ended[release_of[release_of >= 0]] = True
     _join_neighbours(turns[(release_of[turns] < 0) & ~ended[turns]], op, release_of)
     taken = np.flatnonzero(release_of >= 0)
-    if (time[release_of[taken[:-1]]] > time[taken[1:]]).any():
+    ended[release_of[taken]] = True
+    turns_left = turns[~ended[turns] & (op[turns] == RELEASED)]
+    acquired = turns[op[turns] == ACQUIRED]
+    stray = len(turns_left) and len(acquired) and turns_left[-1] > acquired[0]
+    if stray or (time[release_of[taken[:-1]]] > time[taken[1:]]).any():
         release_of[:] = -1
         _join_neighbours(turns, op, release_of)
     return release_of
 
 
-def _join_neighbours(turns: np.ndarray, op: np.ndarray, release_of: np.ndarray) -> None:
+def _join_neighbours(
+    turns: np.ndarray, op: np.ndarray, release_of: np.ndarray, thread: np.ndarray | None = None
+) -> None:
+    """Let each acquisition be ended by the turn after it, if that is a release (of the same thread)."""
     before, after = turns[:-1], turns[1:]
     joined = (op[before] == ACQUIRED) & (op[after] == RELEASED)
+    if thread is not None:
+        joined &= thread[before] == thread[after]
     release_of[before[joined]] = after[joined]
 
 
