@@ -6,7 +6,7 @@ program, what had been drained can be read back (`recover`).
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class Spill:
                 self._writers[stream] = sink, pa.ipc.new_stream(sink, batch.schema)
             self._writers[stream][1].write_batch(batch)
         except OSError as error:
-            self.failure = f"{self.folder}: {error.strerror or error}"
+            self._failed(error)
             return False
         return True
 
@@ -64,19 +64,26 @@ class Spill:
 
     def flush(self) -> None:
         """Hand what is written to the system, so that the end of this process does not lose it."""
-        try:
-            for sink, _ in self._writers.values():
-                sink.flush()
-        except OSError as error:
-            self.failure = self.failure or f"{self.folder}: {error.strerror or error}"
+        self._each_sink(lambda sink, _: sink.flush())
 
     def close(self) -> None:
         """Write no more."""
-        for sink, writer in self._writers.values():
-            writer.close()
-            sink.close()
+        self._each_sink(lambda sink, writer: (writer.close(), sink.close()))
         self._writers.clear()
-        self._names.close()
+        try:
+            self._names.close()
+        except OSError as error:
+            self._failed(error)
+
+    def _each_sink(self, act: Callable[[Any, Any], object]) -> None:
+        for sink, writer in self._writers.values():
+            try:
+                act(sink, writer)
+            except OSError as error:
+                self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        self.failure = self.failure or f"{self.folder}: {error.strerror or error}"
 
     def read(self, stream: str) -> Iterator[dict[str, np.ndarray]]:
         """The complete batches of a stream, in order."""
