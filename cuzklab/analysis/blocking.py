@@ -16,6 +16,7 @@ from cuzklab.analysis.frames import as_set, device_work, root, table
 from cuzklab.analysis.intervals import complement, covered, intersection, union
 from cuzklab.analysis.locks import uses, waited_for
 from cuzklab.trace import Run
+from cuzklab.trace.metrics import CALL
 
 MAX_STEPS = 200_000
 _ROOTS = {"victim": "str", "on": "str", "root": "str", "doing": "str", "depth": "int64", "time_ns": "int64"}
@@ -172,7 +173,9 @@ class _Blocking:
         held = uses(run)
         held = held[~held["given_up"]]
         self._holds = _by_worker(held["lock"], held["acquired_ns"], held["released_ns"], list(held["worker"]))
-        spans = spans.sort_values(["start", "end"], ascending=[True, False], kind="stable")
+        # The innermost last: a call contains the stages of its worker.
+        spans = spans.assign(stage=spans["category"] != CALL)
+        spans = spans.sort_values(["start", "end", "stage"], ascending=[True, False, True], kind="stable")
         self._spans = _by_worker(root(spans["worker"]), spans["start"], spans["end"], list(spans["name"]))
         self._moments = np.concatenate([waits["start"], waits["end"], held["acquired_ns"], held["released_ns"]]).astype(
             np.int64

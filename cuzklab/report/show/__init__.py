@@ -2,7 +2,7 @@
 
 Every function displays something and returns nothing. They take runs, or a `PostMortem`; figures have their tables
 with them. `conclusions`: verdict and findings; `conditions`: designs, setup, provenance; `runs`: what was checked and
-what ran; `predictions`: figures of simulations; `stacks`: sampled stacks of
+what ran; `predictions`: figures of simulations; `sampled`: sampled stacks of
 CPU stages; `words`: what things are called.
 """
 
@@ -10,7 +10,7 @@ from cuzklab.report.show.conclusions import findings, summary, verdict
 from cuzklab.report.show.conditions import program, provenance, setup
 from cuzklab.report.show.predictions import metrics, published
 from cuzklab.report.show.runs import checks, counterexample, device_time, lock_table, memory, overlaps, run, timeline
-from cuzklab.report.show.stacks import stacks
+from cuzklab.report.show.sampled import stacks
 
 __all__ = [
     "checks", "counterexample", "device_time", "findings", "lock_table", "memory", "metrics", "overlaps", "program",
