@@ -23,6 +23,7 @@ def bench_instruments(
     rounds: Annotated[
         int, typer.Option(min=3, help="Measurements of each operation, of which the median counts.")
     ] = 15,
+    loops: Annotated[int, typer.Option(min=10, help="Times 16 operations a measurement.")] = 4000,
     events: Annotated[
         int, typer.Option(min=0, help="Events recorded and written in a process of its own; 0 leaves it out.")
     ] = 10_000_000,
@@ -42,7 +43,7 @@ def bench_instruments(
     from cuzklab.trace.store import machine_facts
 
     with progress("bench instruments", quiet=as_json and not sys.stderr.isatty()) as show:
-        measured = costs(rounds, progress=lambda share, words: show(share * 0.3, words))
+        measured = costs(rounds, loops, progress=lambda share, words: show(share * 0.3, words))
         run = _real_run(runs_of_each, log2_domain, measured, lambda share: show(0.3 + 0.4 * share, "live runs"))
         show(0.7, f"{events:,} events")
         many = volume(events, spill) if events else None

@@ -6,10 +6,12 @@ included. A request that finds the lock free is one event; only one that has to 
 
 import sys
 import threading
+from typing import Any
 
 from cuzklab.trace.recorders.log import ACQUIRED, GIVEN_UP, HOLDER, NOBODY, OP_BITS, RELEASED, REQUESTED, Sink
 from cuzklab.trace.recorders.names import LOCKS, LockName
 from cuzklab.trace.recorders.recording import DEFAULT, Recording
+from cuzklab.trace.recorders.spans import attributes, domain, tool_attached
 
 
 def where_made(depth: int) -> str:
@@ -78,8 +80,30 @@ class LockEvents:
         return self._code | op
 
 
+class _Ranges:
+    """A lock's ranges for the profiler that is attached: ``lock:NAME wait`` and ``lock:NAME hold``."""
+
+    __slots__ = ("_held", "_hold", "_wait")
+
+    def __init__(self, name: str) -> None:
+        self._wait, self._hold = (attributes(f"lock:{name} {what}", "lock") for what in ("wait", "hold"))
+        self._held: Any = None
+
+    def wait_begun(self) -> None:
+        domain().push_range(self._wait)
+
+    def wait_ended(self) -> None:
+        domain().pop_range()
+
+    def hold_begun(self) -> None:
+        self._held = domain().start_range(self._hold)  # another thread may end it
+
+    def hold_ended(self) -> None:
+        domain().end_range(self._held)
+
+
 class Lock:
-    """`threading.Lock`, recorded.
+    """`threading.Lock`, recorded; NVTX ranges where a profiler is attached.
 
     Parameters
     ----------
@@ -98,6 +122,7 @@ class Lock:
         "_inner_release",
         "_local",
         "_now",
+        "_ranges",
         "_released",
         "holder",
         "name",
@@ -110,6 +135,7 @@ class Lock:
         self._events = LockEvents(recording, self.name)
         self._acquired, self._released = self._events.code(ACQUIRED), self._events.code(RELEASED)
         self.holder: Sink | None = None
+        self._ranges = _Ranges(self.name) if tool_attached() else None
         recording.locks.add(self)
         self._inner = threading.Lock()
         self._inner_acquire, self._inner_release = self._inner.acquire, self._inner.release
@@ -123,6 +149,8 @@ class Lock:
         events = sink.events
         if events is not None:
             events.extend((self._now(), self._acquired))
+        if self._ranges is not None:
+            self._ranges.hold_begun()
         return True
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
@@ -130,6 +158,8 @@ class Lock:
         events = self._local.sink.events
         if events is not None:
             events.extend((self._now(), self._released))
+        if self._ranges is not None:
+            self._ranges.hold_ended()
         self._inner_release()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
@@ -141,6 +171,8 @@ class Lock:
             events = sink.events
             if events is not None:
                 events.extend((self._now(), self._acquired))
+            if self._ranges is not None:
+                self._ranges.hold_begun()
             return True
         if blocking:
             return self._wait(timeout)
@@ -149,18 +181,23 @@ class Lock:
 
     def _wait(self, timeout: float) -> bool:
         """Wait for a lock that is taken."""
-        events = self._events
+        events, ranges = self._events, self._ranges
         events.requested(number_of(self.holder))
+        if ranges is not None:
+            ranges.wait_begun()
+        got = False
         try:
             got = self._inner_acquire(True, timeout)
-        except BaseException:
-            events.given_up()
-            raise
+        finally:
+            if ranges is not None:
+                ranges.wait_ended()
+            if not got:
+                events.given_up()
         if got:
             self.holder = self._local.sink
             events.acquired()
-        else:
-            events.given_up()
+            if ranges is not None:
+                ranges.hold_begun()
         return got
 
     def release(self) -> None:
@@ -170,6 +207,8 @@ class Lock:
             events = self._local.sink.events
             if events is not None:
                 events.extend((self._now(), self._released))
+        if self._ranges is not None:
+            self._ranges.hold_ended()
         self._inner_release()
 
     def locked(self) -> bool:
@@ -222,6 +261,8 @@ class RLock(Lock):
         events = sink.events
         if events is not None:
             events.extend((self._now(), self._acquired))
+        if self._ranges is not None:
+            self._ranges.hold_begun()
         return True
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
@@ -234,6 +275,8 @@ class RLock(Lock):
         events = sink.events
         if events is not None:
             events.extend((self._now(), self._released))
+        if self._ranges is not None:
+            self._ranges.hold_ended()
         self._inner_release()
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-/* A profiler as NVTX sees one: writes down each domain, category name, push and pop, a line each, to $NVTX_SEEN. */
+/* A profiler as NVTX sees one: writes down domains, names of categories and ranges, a line each, to $NVTX_SEEN. */
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
 #include <stdio.h>
@@ -20,15 +20,29 @@ static void NVTX_API name_category(nvtxDomainHandle_t domain, uint32_t category,
   fprintf(seen, "category %s %u %s\n", (const char *)domain, category, name);
 }
 
-static int NVTX_API push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *it) {
+static void begin(const char *what, nvtxDomainHandle_t domain, const nvtxEventAttributes_t *it) {
   const char *text = it->messageType == NVTX_MESSAGE_TYPE_REGISTERED ? (const char *)it->message.registered
                      : it->messageType == NVTX_MESSAGE_TYPE_ASCII    ? it->message.ascii
                                                                      : "?";
-  fprintf(seen, "push %s %s %u", (const char *)domain, text, it->category);
-  if (it->payloadType == NVTX_PAYLOAD_TYPE_INT64) fprintf(seen, " %lld", (long long)it->payload.llValue);
-  if (it->payloadType == NVTX_PAYLOAD_TYPE_UNSIGNED_INT64) fprintf(seen, " %llu", (unsigned long long)it->payload.ullValue);
+  fprintf(seen, "%s %s|%s|%u", what, (const char *)domain, text, it->category);
+  if (it->payloadType == NVTX_PAYLOAD_TYPE_INT64) fprintf(seen, "|%lld", (long long)it->payload.llValue);
+  if (it->payloadType == NVTX_PAYLOAD_TYPE_UNSIGNED_INT64) fprintf(seen, "|%llu", (unsigned long long)it->payload.ullValue);
   fprintf(seen, "\n");
+}
+
+static int NVTX_API push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *it) {
+  begin("push", domain, it);
   return 0;
+}
+
+static nvtxRangeId_t NVTX_API range_start(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *it) {
+  static nvtxRangeId_t last;
+  begin("start", domain, it);
+  return ++last;
+}
+
+static void NVTX_API range_end(nvtxDomainHandle_t domain, nvtxRangeId_t id) {
+  fprintf(seen, "end %s|%llu\n", (const char *)domain, (unsigned long long)id);
 }
 
 static int NVTX_API pop(nvtxDomainHandle_t domain) {
@@ -48,6 +62,8 @@ NVTX_DYNAMIC_EXPORT int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc
   *table[NVTX_CBID_CORE2_DomainRegisterStringA] = (NvtxFunctionPointer)register_string;
   *table[NVTX_CBID_CORE2_DomainNameCategoryA] = (NvtxFunctionPointer)name_category;
   *table[NVTX_CBID_CORE2_DomainRangePushEx] = (NvtxFunctionPointer)push;
+  *table[NVTX_CBID_CORE2_DomainRangeStartEx] = (NvtxFunctionPointer)range_start;
+  *table[NVTX_CBID_CORE2_DomainRangeEnd] = (NvtxFunctionPointer)range_end;
   *table[NVTX_CBID_CORE2_DomainRangePop] = (NvtxFunctionPointer)pop;
   return 1;
 }

@@ -47,18 +47,49 @@ def profiler(tmp_path_factory):
     return library
 
 
-def test_a_profiler_sees_domain_category_and_payload(profiler, tmp_path):
-    seen = tmp_path / "seen"
-    environment = os.environ | {"NVTX_INJECTION64_PATH": str(profiler), "NVTX_SEEN": str(seen)}
-    subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, check=True, timeout=60)
-    lines = seen.read_text().splitlines()
+LOCKS = """
+import threading
+from cuzklab.trace.recorders import Lock, RLock
+lock, reentrant = Lock("gpu0"), RLock("r")
+with lock:
+    waiting = threading.Thread(target=lambda: lock.acquire(timeout=0.01))
+    waiting.start()
+    waiting.join()
+lock.acquire()
+threading.Thread(target=lock.release).start()
+lock.acquire()
+lock.release()
+with reentrant, reentrant:
+    pass
+"""
+
+
+def seen_by(profiler, place, program):
+    """Kinds and fields of what a profiler is told, and the names of categories."""
+    environment = os.environ | {"NVTX_INJECTION64_PATH": str(profiler), "NVTX_SEEN": str(place)}
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True, timeout=60)
+    lines = place.read_text().splitlines()
     categories = {line.split()[2]: line.split()[3] for line in lines if line.startswith("category")}
-    assert lines[0] == "domain cuzk" and sorted(categories.values()) == ["cpu", "gpu", "transfer"]
-    ranges = [line.split() for line in lines if line.split()[0] in ("push", "pop")]
-    once = [["push", "synthesis", "cpu"], ["push", "ntt_h", "gpu"], ["push", "upload", "transfer", "4096"],
-            ["pop"], ["pop"], ["pop"]]  # fmt: skip
-    told = [[what, name[0], categories[name[1]], *name[2:]] if name else [what] for what, _, *name in ranges]
+    ranges = [line.partition(" ") for line in lines if line.split()[0] in ("push", "pop", "start", "end")]
+    return lines[0], categories, [(what, rest.split("|")) for what, _, rest in ranges]
+
+
+def test_a_profiler_sees_domain_category_and_payload(profiler, tmp_path):
+    first, categories, ranges = seen_by(profiler, tmp_path / "seen", PROGRAM)
+    assert first == "domain cuzk" and sorted(categories.values()) == ["cpu", "gpu", "transfer"]
+    once = [("push", "synthesis", "cpu"), ("push", "ntt_h", "gpu"), ("push", "upload", "transfer", "4096"),
+            ("pop",), ("pop",), ("pop",)]  # fmt: skip
+    told = [(what, it[1], categories[it[2]], *it[3:]) if len(it) > 1 else (what,) for what, it in ranges]
     assert told == once + once
+
+
+def test_a_profiler_sees_waits_and_holds_by_the_names_that_importers_know(profiler, tmp_path):
+    _, categories, ranges = seen_by(profiler, tmp_path / "seen", LOCKS)
+    assert set(categories.values()) == {"lock"}
+    told = [(what, it[1]) for what, it in ranges if len(it) > 1]
+    assert told[:3] == [("start", "lock:gpu0 hold"), ("push", "lock:gpu0 wait"), ("end", "1")]
+    assert ("start", "lock:r hold") in told and told[-1] == ("end", "4")
+    assert [it for it in told if it[0] == "end"] == [("end", str(number)) for number in range(1, 5)]
 
 
 def test_without_a_profiler_nothing_is_attached():
