@@ -22,6 +22,7 @@ from cuzklab.trace import Run as StoredRun
 from cuzklab.trace import RunInfo
 from cuzklab.trace.metrics import figures
 from cuzklab.trace.recorders import Recording
+from cuzklab.trace.recorders.profile import StackProfile
 from cuzklab.units import Metric, format_size, sizes_in_words
 
 MAX_PARTITIONS, MAX_WORKERS = 10_000, 64
@@ -129,6 +130,7 @@ def run_live(
     deadline_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     record: bool = True,
+    sample_stacks: bool = False,
 ) -> LiveResult:
     """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device.
 
@@ -158,6 +160,8 @@ def run_live(
         Told from time to time how many partitions have an outcome.
     record : bool
         False records nothing; then there are no metrics but the wall time.
+    sample_stacks : bool
+        Sample the stacks of CPU stages, for the flame view of a report. Only of a run that is recorded.
 
     Raises
     ------
@@ -187,6 +191,8 @@ def run_live(
         raise BadInput(str(error)) from error
 
     recorder = Recording() if record else None
+    if recorder and sample_stacks:
+        StackProfile(recording=recorder)
     groth16 = Groth16(circuit.key, circuit.job, threads)
     programs = engine_programs(policy, config, circuit.sizes(hardware.device.model))
     device = EmulatedDevice(0, gpu.vram_bytes, hardware.transfer)
