@@ -138,7 +138,8 @@ def run(
         result = run_live(
             design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers,
             vram_bytes=size_of(vram, "--vram"), hardware=hardware, threads=threads, seed=seed,
-            sample_stacks=stacks, progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
+            sample_stacks=stacks,
+            progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))
     made, verified = len(result.proofs), len(result.verified)
