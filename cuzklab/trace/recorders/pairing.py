@@ -13,7 +13,6 @@ import numpy as np
 from cuzklab.trace.recorders.log import (
     ACQUIRED,
     BEGIN,
-    END,
     GIVEN_UP,
     HOLDER,
     NOBODY,
@@ -68,7 +67,7 @@ _USE_TYPES = (np.int32, np.int64, np.int64, np.int64, np.int32, np.int32)
 
 
 def pair_spans(chunks: Iterable[Columns], end_of_recording: int) -> Spans:
-    """Spans out of their begin and end events.
+    """Spans out of their begin and end events, which the chunks hold.
 
     On each thread an end closes the innermost open span of its name. An end without a beginning (the recording began
     inside the span) is left out.
@@ -76,8 +75,7 @@ def pair_spans(chunks: Iterable[Columns], end_of_recording: int) -> Spans:
     found: list[tuple[np.ndarray, ...]] = []
     left: Columns | None = None
     for chunk in chunks:
-        some = (chunk["code"] & OP_MASK) <= END
-        closed, left = _pair_chunk(_after(left, {name: column[some] for name, column in chunk.items()}))
+        closed, left = _pair_chunk(_after(left, chunk))
         found.append(closed)
     if left is not None and len(left["time"]):
         still_open, _ = _pair_chunk(left, end_of_recording)
@@ -154,26 +152,19 @@ def pair_locks(chunks: Iterable[Columns], permits: frozenset[int]) -> LockUses:
     Parameters
     ----------
     chunks : iterable of columns
-        Events of all threads, those of each in order.
+        Events of locks of all threads, those of each in order.
     permits : set of int
         The locks that several may hold. A release ends the releasing thread's oldest use, else the oldest of all.
     """
-    kept = [_lock_events(chunk) for chunk in chunks]
     found: list[tuple[np.ndarray, ...]] = []
+    kept = [chunk for chunk in chunks if len(chunk["time"])]
     if kept:
         events = {name: np.concatenate([piece[name] for piece in kept]) for name in kept[0]}
-        kept.clear()
         lock = events["code"] >> OP_BITS
         for rows in _by_key(lock):
             some = events if len(rows) == len(lock) else {name: column[rows] for name, column in events.items()}
             found.append(_uses(int(lock[rows[0]]), some, int(lock[rows[0]]) in permits))
     return LockUses(*_in_order(found, _USE_TYPES, by=1))
-
-
-def _lock_events(chunk: Columns) -> Columns:
-    op = chunk["code"] & OP_MASK
-    some = ((op >= REQUESTED) & (op <= GIVEN_UP)) | (op == HOLDER)
-    return {name: column[some] for name, column in chunk.items()}
 
 
 def _uses(lock: int, events: Columns, several: bool) -> tuple[np.ndarray, ...]:

@@ -7,7 +7,20 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from cuzklab.trace.recorders.log import NOBODY, OP_BITS, OWNER, STREAMS, WAIT_BEGUN, WAIT_ENDED, Columns
+from cuzklab.trace.recorders.log import (
+    ACQUIRED,
+    END,
+    GIVEN_UP,
+    HOLDER,
+    NOBODY,
+    OP_BITS,
+    OWNER,
+    RELEASED,
+    REQUESTED,
+    STREAMS,
+    WAIT_BEGUN,
+    Columns,
+)
 from cuzklab.trace.recorders.pairing import MISSING, OP_MASK, LockUses, Spans, pair_locks, pair_spans
 from cuzklab.trace.schema import arrow_schema
 
@@ -173,40 +186,67 @@ def assemble(streams: Mapping[str, Chunks], values: Values, end: int, process: i
     end : int
         When the recording ended, in nanoseconds.
     """
-    events = streams["events"]
     permits = frozenset(number for number, name in enumerate(values["locks"]) if name[1] == "permits")
-    uses = pair_locks(events.chunks(), permits)
     pieces = list(streams["vram"].chunks())
     vram = {
         name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.empty(0, kind)
         for name, kind in STREAMS["vram"].items()
     }
-    if len(vram["time"]) > 1 and (np.diff(vram["time"]) < 0).any():
+    if (vram["time"][1:] < vram["time"][:-1]).any():
         order = np.argsort(vram["time"], kind="stable")
         vram = {name: column[order] for name, column in vram.items()}
+    sorted_out = _SortedOut()
+    spans = pair_spans(sorted_out.spans(streams["events"]), end)
+    uses = pair_locks(sorted_out.locks, permits)
     return Assembled(
-        pair_spans(events.chunks(), end),
+        spans,
         uses,
-        _waits(uses, events.chunks(), values, end),
+        _waits(uses, _together(sorted_out.waits), values, end),
         vram,
-        OwnersInTime(_only(events.chunks(), OWNER, OWNER)),
+        OwnersInTime(_together(sorted_out.owners)),
         values,
         process,
     )
 
 
-def _only(chunks: Iterator[Columns], first: int, last: int) -> Columns:
-    """The events whose op is in a range."""
-    pieces = []
-    for chunk in chunks:
-        op = chunk["code"] & OP_MASK
-        some = (op >= first) & (op <= last)
-        pieces.append({name: column[some] for name, column in chunk.items()})
-    return {name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.empty(0, np.int64)
-            for name in ("time", "code", "thread")}  # fmt: skip
+class _SortedOut:
+    """Events by what they are about, in one pass."""
+
+    _OF_LOCK = np.isin(np.arange(OP_MASK + 1), (REQUESTED, ACQUIRED, RELEASED, GIVEN_UP, HOLDER))
+
+    def __init__(self) -> None:
+        self.locks: list[Columns] = []
+        self.waits: list[Columns] = []
+        self.owners: list[Columns] = []
+
+    def spans(self, events: Chunks) -> Iterator[Columns]:
+        """Those of spans, a chunk at a time; the others are kept."""
+        for chunk in events.chunks():
+            op = chunk["code"] & OP_MASK
+            of_span = op <= END
+            if of_span.all():
+                yield chunk
+                continue
+            self.locks.append(_rows(chunk, self._OF_LOCK[op]))
+            rest = _rows(chunk, (op >= WAIT_BEGUN) & (op != HOLDER))
+            of_owner = (rest["code"] & OP_MASK) == OWNER
+            self.owners.append(_rows(rest, of_owner))
+            self.waits.append(_rows(rest, ~of_owner))
+            yield _rows(chunk, of_span)
 
 
-def _waits(uses: LockUses, chunks: Iterator[Columns], values: Values, end: int) -> dict[str, np.ndarray]:
+def _rows(chunk: Columns, some: np.ndarray) -> Columns:
+    return {name: column[some] for name, column in chunk.items()}
+
+
+def _together(pieces: list[Columns]) -> Columns:
+    return {
+        name: np.concatenate([piece[name] for piece in pieces]) if pieces else np.empty(0, kind)
+        for name, kind in STREAMS["events"].items()
+    }
+
+
+def _waits(uses: LockUses, events: Columns, values: Values, end: int) -> dict[str, np.ndarray]:
     """Waits for locks, as far as nobody else records them, and waits on conditions."""
     told = np.array([bool(kind) for _, _, kind in values["locks"]], bool)
     until = np.where(uses.acquired != MISSING, uses.acquired, np.where(uses.released != MISSING, uses.released, end))
@@ -215,7 +255,6 @@ def _waits(uses: LockUses, chunks: Iterator[Columns], values: Values, end: int) 
     rows = [(uses.lock[waited], uses.requested[waited], until[waited], uses.thread[waited], uses.holder[waited])]
     begun: dict[tuple[int, int], int] = {}
     found = []
-    events = _only(chunks, WAIT_BEGUN, WAIT_ENDED)
     for time, code, thread in zip(events["time"].tolist(), events["code"].tolist(), events["thread"].tolist()):
         key = code >> OP_BITS, thread
         if code & OP_MASK == WAIT_BEGUN:
