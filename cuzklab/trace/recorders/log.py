@@ -7,6 +7,7 @@ second, or to disk, where every batch is complete once it is written. What does 
 
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -114,13 +115,28 @@ class Stream:
             self._rows += size
             done += size
 
-    def chunks(self) -> Iterator[Columns]:
-        """Everything recorded, a piece at a time; the events of each thread are in order."""
+    def chunks(self, forget: bool = False) -> Iterator[Columns]:
+        """Everything recorded, a piece at a time; the events of each thread are in order.
+
+        With `forget` each piece in memory is given up once it has been taken.
+        """
         if self._spill is not None:
             yield from self._spill.read(self.name)
-        for number, chunk in enumerate(self._chunks):
+        for number in range(len(self._chunks)):
             rows = self._filled if number == len(self._chunks) - 1 else _CHUNK_ROWS
-            yield {name: column[:rows] for name, column in chunk.items()}
+            yield {name: column[:rows] for name, column in self._chunks[number].items()}
+            if forget:
+                self._chunks[number] = {}
+
+
+@dataclass
+class Forgetting:
+    """The chunks of a stream, once."""
+
+    stream: Stream
+
+    def chunks(self) -> Iterator[Columns]:
+        return self.stream.chunks(forget=True)
 
 
 def _integers(values: list[int], size: int) -> np.ndarray:

@@ -160,6 +160,7 @@ def pair_locks(chunks: Iterable[Columns], permits: frozenset[int]) -> LockUses:
     kept = [chunk for chunk in chunks if len(chunk["time"])]
     if kept:
         events = {name: np.concatenate([piece[name] for piece in kept]) for name in kept[0]}
+        kept.clear()
         lock = events["code"] >> OP_BITS
         for rows in _by_key(lock):
             some = events if len(rows) == len(lock) else {name: column[rows] for name, column in events.items()}
@@ -294,11 +295,13 @@ def stable_order(keys: np.ndarray) -> np.ndarray:
 
 def _in_order(parts: list[tuple[np.ndarray, ...]], types: tuple[type, ...], by: int) -> list[np.ndarray]:
     """Columns of all parts together, in the order of one of them; frees the parts."""
-    columns = []
-    for number, kind in enumerate(types):
-        pieces = [part[number].astype(kind, copy=False) for part in parts]
-        columns.append(np.concatenate(pieces) if pieces else np.empty(0, kind))
+    columns, rest = [], [list(part) for part in parts]
     parts.clear()
+    for number, kind in enumerate(types):
+        pieces = [part[number].astype(kind, copy=False) for part in rest]
+        columns.append(np.concatenate(pieces) if pieces else np.empty(0, kind))
+        for part in rest:
+            part[number] = None  # or both would be in memory until the last column
     key = columns[by]
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key, kind="stable")

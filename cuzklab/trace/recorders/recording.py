@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cuzklab.trace.recorder import Recorder
 from cuzklab.trace.recorders import names
-from cuzklab.trace.recorders.log import Log, Sink
+from cuzklab.trace.recorders.log import Forgetting, Log, Sink
 from cuzklab.trace.recorders.spill import Spill
 from cuzklab.trace.recorders.tables import Assembled, assemble
 from cuzklab.trace.schema import TABLES, arrow_schema
@@ -107,8 +107,15 @@ class Recording(Recorder):
         return tuple(sorted(lock.name for lock in list(self.locks) if lock.holder is sink))
 
     def start(self) -> Self:
-        """Record from now on."""
-        self._assembled = None
+        """Record from now on.
+
+        Raises
+        ------
+        RuntimeError
+            It was recorded with before, and its tables have been made.
+        """
+        if self._assembled is not None:
+            raise RuntimeError("this recording has ended: use another, or reset it")
         self.vram_events = self._log.vram_events  # so that sinks made from now on are on
         self._log.start(self.clock())
         _ON.add(self)
@@ -209,10 +216,11 @@ class Recording(Recorder):
         if self._assembled is None:
             self._log.drain()
             values = {table: list(known.values) for table, known in names.TABLES.items()}
-            assembled = assemble(self._log.streams, values, self.clock(), self.process)
-            if self.on:
-                return assembled  # there will be more
-            self._assembled = assembled
+            streams = self._log.streams
+            if self.on:  # there will be more
+                return assemble(streams, values, self.clock(), self.process)
+            once = {name: Forgetting(stream) for name, stream in streams.items()}
+            self._assembled = assemble(once, values, self.clock(), self.process)
         return self._assembled
 
     def write(self, place: Path | str, info: RunInfo | None = None) -> Run:

@@ -197,7 +197,7 @@ def assemble(streams: Mapping[str, Chunks], values: Values, end: int, process: i
         vram = {name: column[order] for name, column in vram.items()}
     sorted_out = _SortedOut()
     spans = pair_spans(sorted_out.spans(streams["events"]), end)
-    uses = pair_locks(sorted_out.locks, permits)
+    uses = pair_locks(_emptied(sorted_out.locks), permits)
     return Assembled(
         spans,
         uses,
@@ -233,6 +233,13 @@ class _SortedOut:
             self.owners.append(_rows(rest, of_owner))
             self.waits.append(_rows(rest, ~of_owner))
             yield _rows(chunk, of_span)
+
+
+def _emptied(pieces: list[Columns]) -> Iterator[Columns]:
+    """The pieces in order, each of them forgotten."""
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
 
 
 def _rows(chunk: Columns, some: np.ndarray) -> Columns:
