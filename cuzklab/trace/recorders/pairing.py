@@ -176,11 +176,17 @@ def _uses(lock: int, events: Columns, several: bool) -> tuple[np.ndarray, ...]:
     told = told[told > 0]
     holder = np.full(len(op), NOBODY, np.int32)
     holder[told - 1] = events["time"][told]
-    order = np.flatnonzero(op != HOLDER) if len(told) else np.arange(len(op))
-    order = order[stable_order(events["time"][order])]
-    time, thread, op, holder = events["time"][order], events["thread"][order], op[order], holder[order]
+    time, thread = events["time"], events["thread"]
+    if len(told) or (time[1:] < time[:-1]).any():
+        order = np.flatnonzero(op != HOLDER)
+        order = order[stable_order(time[order])]
+        time, thread, op, holder = time[order], thread[order], op[order], holder[order]
+        del order
     # A thread that has to wait asks first: among its own events, its request stands directly before what came of it.
-    asking = np.flatnonzero((op == REQUESTED) | (op == ACQUIRED) | (op == GIVEN_UP))
+    waited = (op == REQUESTED).any()
+    asking = (
+        np.flatnonzero((op == REQUESTED) | (op == ACQUIRED) | (op == GIVEN_UP)) if waited else np.empty(0, np.int64)
+    )
     asking = asking[stable_order(thread[asking])]
     request_of, answered = np.full(len(op), -1, np.int64), np.zeros(len(op), bool)
     before, after = asking[:-1], asking[1:]
@@ -225,7 +231,8 @@ def _release_of_lock(op: np.ndarray, thread: np.ndarray, time: np.ndarray) -> np
     """
     release_of = np.full(len(op), -1, np.int64)
     turns = np.flatnonzero((op == ACQUIRED) | (op == RELEASED))
-    _join_neighbours(turns[stable_order(thread[turns])], op, release_of, thread)
+    by_thread = turns if (thread == thread[:1]).all() else turns[stable_order(thread[turns])]
+    _join_neighbours(by_thread, op, release_of, thread)
     ended = np.zeros(len(op), bool)
     ended[release_of[release_of >= 0]] = True
     _join_neighbours(turns[(release_of[turns] < 0) & ~ended[turns]], op, release_of)
