@@ -18,6 +18,7 @@ from cuzklab.policies.model import Gpu, Partition, Program, WaitFor
 from cuzklab.policies.schedule import alike
 from cuzklab.stages import POREP_32G, PartitionSizes
 from cuzklab.trace import Recorder, Run, RunInfo, write_run
+from cuzklab.trace.recorders import Recording
 from cuzklab.units import sizes_in_words
 
 Where = Literal["simulate", "live"]
@@ -53,7 +54,7 @@ class Replay:
     waits_for: tuple[WaitFor, ...]
     conditions: Mapping[str, Any]
     policy: str
-    recorder: Recorder = field(repr=False)
+    recorder: Recorder | Recording = field(repr=False)
     devices: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -89,6 +90,8 @@ class Replay:
             inputs=dict(inputs or {}),
             notes=("Every step was made to follow the checker's schedule; its times are not those of a free run.",),
         )  # fmt: skip
+        if isinstance(self.recorder, Recording):
+            return self.recorder.write(place, info)
         return write_run(place, info, self.recorder)
 
 
@@ -201,7 +204,7 @@ def _live(result: CheckResult, finding: Finding, hardware_name: str, log2_domain
     for partition in _partitions_in(programs):
         groth16.compute(partition, "synthesis", "", 0)  # a check begins where partitions are synthesised
     vram_bytes = result.conditions["vram_bytes"] // ratio
-    recorder = Recorder()
+    recorder = Recording()
     devices = tuple(
         EmulatedDevice(index, vram_bytes, hardware.transfer) for index in range(result.conditions["devices"])
     )

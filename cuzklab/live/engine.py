@@ -18,9 +18,11 @@ from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload, s
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
 from cuzklab.stages import POREP_32G, PartitionSizes
-from cuzklab.trace import Recorder, RunInfo, write_run
 from cuzklab.trace import Run as StoredRun
+from cuzklab.trace import RunInfo
 from cuzklab.trace.metrics import figures
+from cuzklab.trace.recorders import Recording
+from cuzklab.trace.recorders.profile import StackProfile
 from cuzklab.units import Metric, format_size, sizes_in_words
 
 MAX_PARTITIONS, MAX_WORKERS = 10_000, 64
@@ -53,7 +55,7 @@ class LiveResult:
         At a deadlock or the deadline: who waited for what.
     leaks : tuple of str
         What was not given back; empty after a run that is ok or out of memory.
-    recorder : Recorder or None
+    recorder : Recording or None
         None if nothing was to be recorded.
     """
 
@@ -72,7 +74,7 @@ class LiveResult:
     wall_s: float
     waits_for: tuple[WaitFor, ...]
     leaks: tuple[str, ...]
-    recorder: Recorder | None = field(repr=False)
+    recorder: Recording | None = field(repr=False)
     latency_s: Mapping[int, float] = field(default_factory=dict)
 
     def write(self, place: Path, inputs: Mapping[str, str] | None = None) -> StoredRun:
@@ -103,7 +105,7 @@ class LiveResult:
             inputs={**self.inputs, **(inputs or {})},
             notes=self.notes,
         )
-        return write_run(place, info, self.recorder)
+        return self.recorder.write(place, info)
 
 
 def run_live(
@@ -124,6 +126,7 @@ def run_live(
     deadline_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     record: bool = True,
+    sample_stacks: bool = False,
 ) -> LiveResult:
     """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device.
 
@@ -156,6 +159,8 @@ def run_live(
         Told from time to time how many partitions have an outcome.
     record : bool
         False records nothing; then there are no metrics but the wall time.
+    sample_stacks : bool
+        Sample the stacks of CPU stages, for the flame view of a report. Only of a run that is recorded.
 
     Raises
     ------
@@ -190,7 +195,9 @@ def run_live(
     except ValueError as error:
         raise BadInput(str(error)) from error
 
-    recorder = Recorder() if record else None
+    recorder = Recording() if record else None
+    if recorder and sample_stacks:
+        StackProfile(recording=recorder)
     groth16 = Groth16(
         circuit.key, lambda partition: circuits[partition.kind].job(partition), threads,
         tuple(one.key for kind, one in circuits.items() if kind),
@@ -335,7 +342,7 @@ def _judge(ended: Ended, outcomes: tuple[Outcome, ...], failures: tuple[Failure,
 
 
 def _metrics(
-    recorder: Recorder | None, config: EngineConfig, wall_s: float, conditions: Mapping[str, Any]
+    recorder: Recording | None, config: EngineConfig, wall_s: float, conditions: Mapping[str, Any]
 ) -> tuple[dict[str, Metric], dict[str, str]]:
     if recorder is None:
         return {"wall_s": Metric("wall", wall_s, "measured", conditions)}, {}

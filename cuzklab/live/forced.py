@@ -9,7 +9,8 @@ from cuzklab.live.work import Workload
 from cuzklab.policies.effects import Effect, OutOfDeviceMemory
 from cuzklab.policies.model import Program, WaitFor
 from cuzklab.policies.schedule import Order, Turn, in_sequence
-from cuzklab.trace import Counter, Recorder
+from cuzklab.trace import Counter
+from cuzklab.trace.recorders import Recording
 
 DEADLINE_S = 60.0
 STEP = "schedule step"  # a counter of the run: which step of the schedule was made when
@@ -35,7 +36,7 @@ class Forced:
         Who waited for what at the end.
     leaks : tuple of str
         What was not given back.
-    recorder : Recorder
+    recorder : Recording
     """
 
     outcome: str
@@ -45,7 +46,7 @@ class Forced:
     diverged: str
     waits_for: tuple[WaitFor, ...] = ()
     leaks: tuple[str, ...] = ()
-    recorder: Recorder | None = field(default=None, repr=False)
+    recorder: Recording | None = field(default=None, repr=False)
 
 
 def force(
@@ -54,7 +55,7 @@ def force(
     concerned: Collection[str],
     devices: tuple[Device, ...],
     workload: Workload,
-    recorder: Recorder,
+    recorder: Recording,
     deadline_s: float = DEADLINE_S,
 ) -> Forced:
     """Run programs for real, one effect after the other as a schedule says.

@@ -13,7 +13,7 @@ from cuzklab.live.forced import force
 from cuzklab.policies import effects as e
 from cuzklab.policies.model import Semaphore, program
 from cuzklab.simulate.forced import follow
-from cuzklab.trace import Recorder
+from cuzklab.trace.recorders import Recording
 from cuzklab.units import GiB
 from tests.interpreters.systems import GPU
 from tests.interpreters.test_agreement import _SCRIPT, CERTAIN
@@ -30,7 +30,7 @@ def followed(programs, finding):
     clock = FakeClock()
     device = EmulatedDevice(0, GPU.vram_bytes, RATES, clock)
     real = force(
-        sequences, _turns(finding), _concerned(finding), (device,), SmallWorkload(), Recorder(clock.now_ns)
+        sequences, _turns(finding), _concerned(finding), (device,), SmallWorkload(), Recording(clock.now_ns)
     )  # fmt: skip
     device.close()
     assert virtual.diverged == real.diverged == ""
@@ -127,7 +127,7 @@ def test_programs_that_do_something_else_are_told_at_the_step():
     assert virtual.diverged == "step 1: a does Wait bell, not Alloc gpu0 x 600 B"
     clock = FakeClock()
     device = EmulatedDevice(0, GPU.vram_bytes, RATES, clock)
-    real = force(other, _turns(finding), _concerned(finding), (device,), SmallWorkload(), Recorder(clock.now_ns))
+    real = force(other, _turns(finding), _concerned(finding), (device,), SmallWorkload(), Recording(clock.now_ns))
     device.close()
     assert (real.diverged, real.followed) == (virtual.diverged, 0)
 
@@ -144,7 +144,7 @@ def test_a_step_that_cannot_take_place_ends_the_run_at_once():
     programs = {"a": (waits(),)}
     clock = FakeClock()
     device = EmulatedDevice(0, GPU.vram_bytes, RATES, clock)
-    real = force(programs, _turns(finding), _concerned(finding), (device,), SmallWorkload(), Recorder(clock.now_ns))
+    real = force(programs, _turns(finding), _concerned(finding), (device,), SmallWorkload(), Recording(clock.now_ns))
     device.close()
     assert real.diverged.startswith("at step 1: a Alloc gpu0 x 600 B: nobody can go on: a waits for memory")
     virtual = follow(programs, _turns(finding), _concerned(finding), toy_hardware(), SHAPE)

@@ -12,7 +12,7 @@ from cuzklab.simulate.costs import Machine
 from cuzklab.simulate.forced import something_left
 from cuzklab.simulate.interpreter import Interpreter
 from cuzklab.stages import PartitionSizes
-from cuzklab.trace import Recorder
+from cuzklab.trace.recorders import Recording
 from tests.live.programs import RATES, FakeClock, SmallWorkload
 from tests.simulate.conftest import SHAPE, toy_hardware
 
@@ -57,7 +57,7 @@ def config(gpus=1, proofs=1, partitions=2, workers=1, urgent=()):
 def live(engine):
     clock = FakeClock()
     devices = tuple(EmulatedDevice(gpu.index, gpu.vram_bytes, RATES, clock) for gpu in engine.gpus)
-    ended = Run(devices, SmallWorkload(), Recorder(clock.now_ns)).execute(programs(engine), deadline_s=60)
+    ended = Run(devices, SmallWorkload(), Recording(clock.now_ns)).execute(programs(engine), deadline_s=60)
     assert (ended.outcome, ended.leaks) == ("ok", ())
     assert all(device.live == frozenset() for device in devices)
     return ended.results["collector"]
