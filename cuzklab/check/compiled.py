@@ -223,20 +223,20 @@ class _Tables:
 
     # --- what states wait for ---
 
-    def supply(self, state: State) -> None:
-        """Make the rows that a state needs."""
+    def supply(self, state: State, names: bool) -> None:
+        """Make the rows that a state needs, or what states that follow it are called under other names."""
         model = self.model
         living = model.living(state)
-        for slot in living:
+        for slot in living if not names else ():
             move = model.move(state, slot)
             if len(model.names) > self.width:
                 raise StateTooNarrow
             self._row(state, slot, move)
-        if self.reduction is not None:
+        if self.reduction is not None and not names:
             for slot in living:
                 self.reduction.note(state, slot)
                 self._note(state, slot)
-        if self.symmetry is not None:
+        if self.symmetry is not None and names:
             for slot in living:
                 move = model.move(state, slot)
                 if not move.blocked and move.fault is None:
@@ -395,8 +395,9 @@ def _supply(tables: _Tables, found: CompiledSurvey, counts: Any, waiting: Any, r
     """Make what states wait for, and have them taken up again."""
     count = int(counts[2])
     nodes = len(tables.model.nodes)
-    for number in waiting[:count].tolist():
-        tables.supply(found.state(number))
+    for place, number in enumerate(waiting[:count].tolist()):
+        waiting[place] = number if number >= 0 else -1 - number
+        tables.supply(found.state(int(waiting[place])), names=number < 0)
     if len(tables.model.nodes) > nodes:
         tables.more_nodes()
     if tables.reduction is not None:

@@ -1,4 +1,4 @@
-"""Would the checker notice? Every single mutation of a safe policy: one effect dropped, moved, or swapped with the next.
+"""Every single mutation of a safe policy: one effect dropped, moved, or swapped with the next. Would a check notice?
 
 A mutant differs from its policy in one place of one of its programs (`prove_partition`, what it forks, a finaliser's, a
 synthesis's). The place is the line of the yield and how often it was passed, so that it is the same on every branch.
@@ -7,9 +7,9 @@ what uses the result; everything else that can be done to one effect is done. A 
 other one of its program; one past the next alone is called a swap.
 
 Mutants are checked with two workers of two partitions each; where the policy has a synthesis of its own, as a whole
-engine too. Since a design can also be wrong in what it computes, stages mind their data here: a stage that begins before
-what it reads was made, or a partition that ends without its proof, is refused as well (the table of stages says what
-each reads and writes).
+engine too. Since a design can also be wrong in what it computes, stages mind their data here: a stage that begins
+before what it reads was made, or a partition that ends without its proof, is refused as well (`missing_data`; the table
+of stages says what each reads and writes).
 
 A mutant that passes is a *survivor*. Then nothing that the checker knows of has become wrong on any schedule, and
 `reason_of` says what is different instead, from the effect, and from what a call alone shows of its locks

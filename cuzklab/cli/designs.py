@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cuzklab.cli.mutations import check_mutations
 from cuzklab.cli.options import (
     DEFAULT_STORE,
     Backend,
@@ -34,6 +35,9 @@ def check(
     devices: Annotated[int, typer.Option(help="Devices.")] = 1,
     parameters: Parameters = None,
     schedules: Annotated[int, typer.Option(help="Findings to show step by step.")] = 1,
+    mutations: Annotated[
+        bool, typer.Option("--mutations", help="Check every single mutation of the policy, which must be safe.")
+    ] = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -42,6 +46,9 @@ def check(
     from cuzklab import policies
 
     design = policies.load(policy, **parameters_of(parameters))
+    if mutations:
+        check_mutations(design, size_of(vram, "--vram"), as_json)
+        return
     with progress(f"check {design.name}", quiet=as_json) as report:
         result = checker.check(
             design, workers=workers, partitions=partitions, vram_bytes=size_of(vram, "--vram"), devices=devices,
