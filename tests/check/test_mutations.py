@@ -15,7 +15,7 @@ GPU, SIZES = Gpu(0, 16 * GiB), partition_sizes(POREP_32G)
 
 # Policy: drops and swaps, how many of them are refused, and the drops that are not.
 TABLE = {
-    "phase7": (38, None, None),
+    "phase7": (38, 26, set()),
     "phase8": (39, 26, set()),
     "phase9": (49, 28, {"Pin p0.0.abc", "DeviceSync gpu0", "TrimPool gpu0"}),
     "phase10_reservation": (55, 32, {"Pin p0.0.abc", "TrimPool gpu0"}),
