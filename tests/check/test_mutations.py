@@ -13,13 +13,13 @@ from tests.cli.command import cuzklab
 
 GPU, SIZES = Gpu(0, 16 * GiB), partition_sizes(POREP_32G)
 
-# Policy: drops and swaps, how many of them are refused, and the drops that are not.
+# For each policy: drops and swaps, how many of them are refused, and the drops that are not. (The others take minutes:
+# `cuzklab check phase12 --mutations`.)
 TABLE = {
     "phase7": (38, 26, set()),
     "phase8": (39, 26, set()),
     "phase9": (49, 28, {"Pin p0.0.abc", "DeviceSync gpu0", "TrimPool gpu0"}),
     "phase10_reservation": (55, 32, {"Pin p0.0.abc", "TrimPool gpu0"}),
-    "phase12": (50, 28, {"Pin p0.0.abc", "DeviceSync gpu0", "TrimPool gpu0", "FreeHost p0.0.abc"}),
 }
 
 
@@ -50,11 +50,11 @@ def test_the_unchanged_policy_passes_as_a_mutant_without_a_mutation(policy):
         ("phase9", "Compute prep_msm", {"missing_data"}),
         ("phase9", "Wait p0.0.barrier", {"missing_data"}),
         ("phase9", "WaitEvent p0.0.upload", {"missing_data"}),
-        ("phase9", "Free gpu0 d_a", {"oom"}),
+        ("phase9", "Free gpu0 d_a", {"oom", "leak"}),
         ("phase9", "Upload gpu0 p0.0.abc", {"missing_data"}),
         ("phase9", "Compute epilogue", {"missing_data"}),
         ("phase10_reservation", "Reserve gpu0 12884901888 B", {"release_by_non_owner"}),
-        ("phase10_reservation", "Unreserve gpu0 12884901888 B", {"capacity_deadlock"}),
+        ("phase10_reservation", "Unreserve gpu0 12884901888 B", {"capacity_deadlock", "leak"}),
     ],
 )
 def test_an_effect_that_is_dropped_is_missed(policy, effect, kinds):
