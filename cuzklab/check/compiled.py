@@ -22,7 +22,7 @@ from cuzklab.check.search import Budget, LimitReached, Survey
 from cuzklab.check.symmetry import Renaming, Symmetry
 
 _PAUSE = 100_000  # states between two looks at the clock
-_WAITING = 24  # states that may wait for something missing before Python looks after them
+_WAITING = 10  # states that may wait for something missing before Python looks after them
 _MOST = 65_000  # values of a slot, and nodes
 _MAX_ORDERS = 1000  # of actors that are alike
 
@@ -240,11 +240,6 @@ class _Tables:
             for slot in living:
                 self.reduction.note(state, slot)
                 self._note(state, slot)
-        if self.symmetry is not None:
-            for slot in living:
-                move = model.move(state, slot)
-                if not move.blocked and move.fault is None:
-                    self._rename(move.apply(state))
         if len(model.names) > self.width:
             raise StateTooNarrow
 
@@ -303,7 +298,8 @@ class _Tables:
             self.users[key] = sum(1 << places[user] for user in users)
             self.guards[key] = sum(1 << bits[lock] for lock in self.reduction.guards[key] if lock in bits)
 
-    def _rename(self, state: State) -> None:
+    def rename(self, state: State) -> None:
+        """Make what turns a state into its representative."""
         symmetry, model = self.symmetry, self.model
         standing = {state[slot] for slot in model.actor_slots if state[slot] > ENDED}
         numbers = {node: symmetry.class_of(node) for node in standing}
@@ -352,7 +348,7 @@ def survey(model: Model, budget: Budget, reduction: PartialOrder | None, symmetr
     states.hashes[0] = kernel.hash_of(states.rows[0])
     states.places[int(states.hashes[0]) & (len(states.places) - 1)] = 0
     states.count = 1
-    waiting, redo = np.zeros(_WAITING, np.int64), np.zeros(_WAITING + 4, np.int64)
+    waiting, redo = np.zeros((_WAITING, 2), np.int64), np.zeros(_WAITING + 4, np.int64)
     ends = Growing(0, np.int64)
     counts = np.array([1, 0, 0, 0, 0, 0], np.int64)
     try:
@@ -399,13 +395,17 @@ def _supply(tables: _Tables, found: CompiledSurvey, counts: Any, waiting: Any, r
     """Make what states wait for, and have them taken up again."""
     count = int(counts[2])
     nodes = len(tables.model.nodes)
-    for number in waiting[:count].tolist():
-        tables.supply(found.state(number))
+    for number, mover in waiting[:count].tolist():
+        if mover < 0:
+            tables.supply(found.state(number))
+        else:
+            state = found.state(number)
+            tables.rename(tables.model.move(state, mover).apply(state))
     if len(tables.model.nodes) > nodes:
         tables.more_nodes()
     if tables.reduction is not None:
         tables.share()
-    redo[:count] = waiting[:count]
+    redo[:count] = waiting[:count, 0]
     counts[2], counts[3] = 0, count
 
 

@@ -159,6 +159,7 @@ def search(
     """Explore states until it can go on no longer; why (`DONE`, `MISSING`, `FULL`, `PAUSE`).
 
     `counts`: states known, next state, states that wait for something missing, states to take up again, ends, steps.
+    `waiting`: the states that wait for moves (−1), or for names after the move of an actor (its slot).
     """
     width = states.shape[1]
     values = np.empty(width, np.uint16)
@@ -215,7 +216,7 @@ def search(
                 if rows[row, 3] == MOVE:
                     only_faults = False
         if missing:
-            waiting[counts[2]] = number
+            waiting[counts[2], 0], waiting[counts[2], 1] = number, -1
             counts[2] += 1
             continue
         # --- which moves are enough ---
@@ -301,7 +302,7 @@ def search(
                 counts[0] += 1
         if missing:
             # States that were added meanwhile stay: they are reached again when this one is taken up again.
-            waiting[counts[2]] = number
+            waiting[counts[2], 0], waiting[counts[2], 1] = number, slot
             counts[2] += 1
             continue
         for index in range(movers):

@@ -1,4 +1,4 @@
-"""Would the checker notice? Every single mutation of a safe policy: one effect dropped, moved, or swapped with the next.
+"""Every single mutation of a safe policy: one effect dropped, moved, or swapped with the next. Would a check notice?
 
 A mutant differs from its policy in one place of one of its programs (`prove_partition`, what it forks, a finaliser's, a
 synthesis's). The place is the line of the yield and how often it was passed, so that it is the same on every branch.
@@ -7,9 +7,9 @@ what uses the result; everything else that can be done to one effect is done. A 
 other one of its program; one past the next alone is called a swap.
 
 Mutants are checked with two workers of two partitions each; where the policy has a synthesis of its own, as a whole
-engine too. Since a design can also be wrong in what it computes, stages mind their data here: a stage that begins before
-what it reads was made, or a partition that ends without its proof, is refused as well (the table of stages says what
-each reads and writes).
+engine too. Since a design can also be wrong in what it computes, stages mind their data here: a stage that begins
+before what it reads was made, or a partition that ends without its proof, is refused as well (`missing_data`; the table
+of stages says what each reads and writes).
 
 A mutant that passes is a *survivor*. Then nothing that the checker knows of has become wrong on any schedule, and
 `reason_of` says what is different instead, from the effect, and from what a call alone shows of its locks
@@ -22,6 +22,7 @@ from typing import Any
 
 from cuzklab.check.automaton import location
 from cuzklab.check.explore import explore
+from cuzklab.check.findings import Exploration
 from cuzklab.check.policy import MARGIN_BYTES, worker_programs
 from cuzklab.policies import Policy
 from cuzklab.policies.effects import (
@@ -400,17 +401,23 @@ def judge(policy: Policy, mutation: Mutation | None, vram_bytes: int, sizes: Siz
     """Kinds of finding of a mutant (none of the policy itself, if it is safe), and what one call alone shows."""
     gpu, changed = Gpu(0, vram_bytes, MARGIN_BYTES), MutantPolicy(policy, mutation)
     limits: dict[str, Any] = {"shortest": False, "max_states": _MAX_STATES, "seconds": _SECONDS}
-    programs = worker_programs(changed, workers=WORKERS, partitions=PARTITIONS, gpus=(gpu,), sizes=sizes)
-    found = explore(programs, **limits)
-    kinds = {finding.kind for finding in found.findings} | ({"unknown"} if not found.complete else set())
+    kinds: set[str] = set()
+    for partitions in (1, PARTITIONS):  # most of what is wrong shows with one already, and much sooner
+        if not kinds:
+            programs = worker_programs(changed, workers=WORKERS, partitions=partitions, gpus=(gpu,), sizes=sizes)
+            kinds = _kinds(explore(programs, **limits))
     if not kinds and policy.has("synthesise"):
         config = EngineConfig(1, PARTITIONS, (gpu,), 1, 1, 2, 2)
         engine = engine_programs(changed, config, sizes)
         found = explore({name: (one,) for name, one in engine.items()}, **limits)
-        kinds = {finding.kind for finding in found.findings} | ({"unknown"} if not found.complete else set())
+        kinds = _kinds(found)
         if any("made" in line for line in found.caught) or "fault" in found.outcomes:
             kinds.add("missing_data")
     return tuple(sorted(kinds)), facts_of(changed, gpu, sizes)
+
+
+def _kinds(found: Exploration) -> set[str]:
+    return {finding.kind for finding in found.findings} | (set() if found.complete else {"unknown"})
 
 
 def judge_all(

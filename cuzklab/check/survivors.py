@@ -1,7 +1,7 @@
 """Why a mutant that the checker passes is harmless: what is different about it, since nothing is wrong.
 
-The effect says what its being there, or its place, is worth: that table was reviewed, and a survivor that no row speaks of
-is an error. Beside it stands what is derived: which effects a lock spans now, and how much device memory a call takes.
+The effect says what its being there, or its place, is worth: that table was reviewed, and a survivor that no row speaks
+of is an error. Beside it stands what is derived: which effects a lock spans now, and what device memory a call takes.
 """
 
 from cuzklab.check.mutations import Facts, Mutation
@@ -17,10 +17,7 @@ DROPPED = {
     "FreeHost": "host memory is freed when the partition has its outcome: more of it at a time",
     "Join": "nothing comes after it that the thread makes; the call returns before the thread has ended",
     "SetFlag": "the throttle throttles nobody: syntheses compete with the G2 MSM",
-    "ClearFlag": "another user of the flag clears it",
     "WaitClear": "a synthesis begins during a G2 MSM: only slower",
-    "Acquire": "what the lock guards is free for all at once: only the contention differs",
-    "Release": "nobody asks for the lock afterwards",
 }
 # By the name of an effect that comes at another time, with nothing measurable changed.
 MOVED = {
@@ -32,7 +29,7 @@ MOVED = {
     "TrimPool": "the pool is trimmed at another moment; memory suffices before and after",
     "Pin": "pages are locked at another moment, before the copy or without need",
     "Unpin": "pages are unlocked at another moment, after the copy",
-    "Free": "memory is given back at another moment; its peak is the same",
+    "Free": "memory is given back at another moment, after its last use",
     "FreeHost": "host memory is given back at another moment, after the copy",
     "Join": "the thread is waited for at another moment, before anything needs what it makes",
     "Wait": "the permit is taken at another moment, before the sums that need it",
@@ -55,7 +52,7 @@ def reason_of(mutation: Mutation, before: Facts, after: Facts, vram_bytes: int) 
     LookupError
         There is no reason on record: the checker has missed something, or the table has.
     """
-    changes = []
+    changes: list[str] = []
     longer = sorted(f"{effect} under {lock}" for lock, effect in after.under_locks - before.under_locks)
     shorter = sorted(f"{effect} no longer under {lock}" for lock, effect in before.under_locks - after.under_locks)
     if longer or shorter:
@@ -69,8 +66,6 @@ def reason_of(mutation: Mutation, before: Facts, after: Facts, vram_bytes: int) 
         )
     name = mutation.effect.partition(" ")[0]
     table = DROPPED if mutation.kind == "drop" else MOVED
-    if name in table:
-        changes.insert(0, table[name])
-    if not changes:
+    if name not in table:
         raise LookupError(f"no reason on record why this is harmless: {mutation}")
-    return "; ".join(changes)
+    return "; ".join([table[name], *changes])

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from cuzklab.cli.mutations import check_mutations
 from cuzklab.cli.options import Json, Out, Parameters, Policy, Vram, app, emit, parameters_of, size_of
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
@@ -40,6 +41,10 @@ def check(
         ),
     ] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="Of --sweep; all cores by default.")] = None,
+    mutations: Annotated[
+        bool,
+        typer.Option("--mutations", help="Instead: check every single mutation of the policy, which must be safe."),
+    ] = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -48,7 +53,13 @@ def check(
     Exit status 0 safe (with --sweep: safe somewhere for each number of workers), 1 unsafe or not covered, 130 after
     Ctrl-C, which prints what was covered.
     """
-    if sweep is not None:
+    if mutations:
+        from cuzklab import policies
+
+        if sweep is not None or replay is not None or out is not None:
+            raise BadInput("--mutations goes with none of --sweep, --replay and --output")
+        check_mutations(policies.load(policy, **parameters_of(parameters)), size_of(vram, "--vram"), as_json)
+    elif sweep is not None:
         if replay is not None or out is not None:
             raise BadInput("--sweep goes with neither --replay nor --output")
         _sweep(policy, sweep, workers or 4, partitions, devices, parameters, processes, as_json)

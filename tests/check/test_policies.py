@@ -101,6 +101,19 @@ def test_smallest_vram_for_two_workers_is_what_two_partitions_stage():
     assert verdict(2 * STAGED_BYTES - 1, 2) == "unsafe"
 
 
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_ordered_locks_are_safe_from_twelve_gib_a_worker_on(workers):
+    # To the byte: 24, 36 and 48 GiB. On 16 GiB none of them is.
+    assert verdict(workers * STAGED_BYTES - 1, workers) == "unsafe"
+    assert verdict(workers * STAGED_BYTES, workers) == "safe"
+    assert verdict(16 * GiB, workers) == "unsafe"
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_reservation_is_safe_on_16_gib(workers):
+    assert verdict(16 * GiB, workers, policy="phase10_reservation") == "safe"
+
+
 @pytest.mark.parametrize("workers", [2, 3])
 @pytest.mark.parametrize("vram_gib", [12, 12.5, 24, 24.5, 36])
 @pytest.mark.parametrize("less_bytes", [0, 1])
