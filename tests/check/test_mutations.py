@@ -44,7 +44,7 @@ def test_the_unchanged_policy_passes_as_a_mutant_without_a_mutation(policy):
     ("policy", "effect", "kinds"),
     [
         ("phase9", "Acquire gpu0.lock", {"release_by_non_owner"}),
-        ("phase9", "Release gpu0.lock", {"lock_order_deadlock"}),
+        ("phase9", "Release gpu0.lock", {"leak"}),
         ("phase9", "Unpin p0.0.abc", {"leak"}),
         ("phase9", "Notify p0.0.barrier", {"lost_wakeup"}),
         ("phase9", "Compute prep_msm", {"missing_data"}),
