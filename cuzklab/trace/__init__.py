@@ -4,9 +4,10 @@
 a `run.json`, and reads it back.
 """
 
-from cuzklab.trace.recorder import Recorder
+from cuzklab.trace.recorder import Columns, Recorder
 from cuzklab.trace.schema import (
     TABLES,
+    ApiCall,
     Counter,
     Kernel,
     LockUse,
@@ -19,6 +20,8 @@ from cuzklab.trace.store import Run, RunInfo, load_run, write_run
 
 __all__ = [
     "TABLES",
+    "ApiCall",
+    "Columns",
     "Counter",
     "Kernel",
     "LockUse",

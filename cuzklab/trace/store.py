@@ -21,8 +21,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cuzklab.trace.recorder import Recorder
-from cuzklab.trace.schema import TABLES, arrow_schema
+from cuzklab.trace.recorder import Tables
+from cuzklab.trace.schema import TABLES, arrow_schema, conform
 
 FORMAT_VERSION = 1
 ORIGINS = ("live", "simulated", "counterexample", "check", "imported")
@@ -111,7 +111,7 @@ class Run:
                 self._frames[name] = _to_frame(schema.empty_table())
             else:
                 try:
-                    self._frames[name] = _to_frame(pq.read_table(file, schema=schema))
+                    self._frames[name] = _to_frame(read_table(file, name))
                 except Exception as error:
                     raise RunError(f"{file}: not a readable table ({type(error).__name__}: {error})") from error
         return self._frames[name]
@@ -119,6 +119,11 @@ class Run:
     @cached_property
     def availability(self) -> Mapping[str, Mapping[str, Any]]:
         return self.info.availability
+
+
+def read_table(file: Path, name: str) -> pa.Table:
+    """A table of a run from its file; columns that are younger than the file have their default."""
+    return conform(pq.read_table(file), name)
 
 
 def _to_frame(table: pa.Table) -> pd.DataFrame:
@@ -163,7 +168,12 @@ def versions() -> dict[str, str]:
 
 
 def write_run(
-    place: Path, info: RunInfo, recorder: Recorder, not_captured: tuple[str, ...] = (), lost: tuple[str, ...] = ()
+    place: Path,
+    info: RunInfo,
+    recorder: Tables,
+    not_captured: tuple[str, ...] = (),
+    lost: tuple[str, ...] = (),
+    reasons: Mapping[str, str] | None = None,
 ) -> Run:
     """Write a run at `place`, whole or not at all.
 
@@ -173,16 +183,19 @@ def write_run(
         The directory to make; where it exists already, a number is appended.
     info : RunInfo
         Creation time, machine, versions and availability are filled in.
-    recorder : Recorder
+    recorder : Recorder or Columns
     not_captured, lost : tuple of str
         Tables that were switched off, and tables from which rows are missing.
+    reasons : mapping, optional
+        Why a table is in the state that it is in, a sentence each; kept in the availability record.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
         availability = {}
         for table in TABLES:
-            rows = len(recorder.rows[table])
+            content = recorder.table(table)
+            rows = len(content)
             if table in not_captured:
                 state = "not captured"
             elif table in lost:
@@ -190,8 +203,11 @@ def write_run(
             else:
                 state = "present" if rows else "empty"
             availability[table] = {"state": state, "rows": rows}
+            if reasons and reasons.get(table):
+                availability[table]["reason"] = reasons[table]
             if rows:
-                pq.write_table(recorder.table(table), temporary / f"{table}.parquet", compression="zstd")
+                pq.write_table(content, temporary / f"{table}.parquet", compression="zstd")
+            del content
         record = asdict(info) | {
             "availability": availability,
             "created": info.created or datetime.now(UTC).isoformat(timespec="seconds"),
