@@ -118,7 +118,9 @@ class Kernel:
 
 @dataclass(slots=True)
 class ApiCall:
-    """A call into a library, as a profiler saw it: `api` is runtime or driver (both CUDA) or os (libc).
+    """A call into a library, as a profiler saw it: `api` is runtime or driver (both CUDA), os (libc), or profiler.
+
+    What the profiler did itself is among them, so that its time can be subtracted.
 
     `correlation` is the number that what it started on the device carries too; −1 where it has none.
     """
