@@ -66,7 +66,8 @@ def runs_show(run: Annotated[Path, typer.Argument(help="Directory of a run.")], 
 @runs.command("query")
 def runs_query(
     sql: Annotated[
-        str, typer.Argument(help="A SELECT over spans, locks, vram, transfers, kernels, waits, counters, runs.")
+        str,
+        typer.Argument(help="A SELECT over spans, locks, vram, transfers, kernels, api_calls, waits, counters, runs."),
     ],
     store: Store = DEFAULT_STORE,
     as_json: Json = False,

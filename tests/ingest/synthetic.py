@@ -89,7 +89,7 @@ def ranges(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def large(path: Path, kernels: int = 1_000_000, threads: int = 4) -> Path:
-    """An export of two processes with two threads each, a launch and a query for every kernel, a range for every ten."""
+    """Two processes of two threads each; a launch and a query for every kernel, a range for every ten."""
     names = {1: "cudaLaunchKernel_v7000", 2: "cudaEventQuery_v3020"}
     names |= {10 + number: f"void msm::bucket_sum<Curve{number}, {number}>(uint64_t const*, Point*, int)" for number in
               range(40)}  # fmt: skip

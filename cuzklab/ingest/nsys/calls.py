@@ -16,8 +16,8 @@ from cuzklab.ingest.nsys.threads import Threads, pid_of, process_of
 
 _CORRELATION_BITS = 40
 _APIS = ("runtime", "driver")
-# Nsight Systems' event classes of the two CUDA interfaces.
-_DRIVER_CLASS = 1
+# Nsight Systems' event classes of calls into the CUDA driver and into libc; they have never changed.
+_DRIVER_CLASS, _LIBC_CLASS = 1, 27
 # "cudaLaunchKernel_v7000": the version of the interface says nothing about the call.
 _VERSION = re.compile(r"_v\d{4,6}$")
 
@@ -111,6 +111,8 @@ def read_calls(export: Export, source: str = "CUPTI_ACTIVITY_KIND_RUNTIME") -> C
     read = export.integers(
         source, "start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue"
     )  # fmt: skip
+    if source == "OSRT_API":  # it also has rows that say when its tracing began and ended
+        read = keep(read, (read["eventClass"] == _LIBC_CLASS) | (read["eventClass"] == MISSING))
     rows = possible(read)
     read = keep(read, rows)
     if len(read["start"]) and not (read["start"][1:] >= read["start"][:-1]).all():

@@ -29,12 +29,15 @@ _CUDA = (
     "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY",
     "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 )  # fmt: skip
+_REPORTS = (".nsys-rep", ".qdrep", ".qdstrm")
 # The profiler's own time, so that it can be subtracted.
 _OVERHEAD = ("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD")
 
 
 def recognises(path: Path) -> bool:
     """Whether a path looks like an export: a SQLite file, or a folder of Parquet files that is not one of our runs."""
+    if path.suffix in _REPORTS:
+        return True  # so that reading it can say what to do
     try:
         if path.is_dir():
             return any(path.glob("*.parquet")) and not (path / "run.json").exists()
@@ -52,9 +55,10 @@ def read(path: Path, options: Options) -> Imported:
     BadInput
         The file is damaged, or nothing in it comes from Nsight Systems.
     """
+    if path.suffix in _REPORTS:
+        raise BadInput(f"{path}: a report, not an export; export it first: nsys export --type sqlite {path.name}")
     if not path.is_dir() and not recognises(path):
-        hint = "; export it first: nsys export --type sqlite" if path.suffix in (".nsys-rep", ".qdrep") else ""
-        raise BadInput(f"{path}: not a SQLite file{hint}")
+        raise BadInput(f"{path}: not a SQLite file")
     with Export(ParquetSource(path) if path.is_dir() else SqliteSource(path)) as export:
         if not export.has(*_MARKS):
             raise BadInput(f"{path}: holds no table of an Nsight Systems export (no StringIds, no NVTX_EVENTS, …)")
