@@ -28,6 +28,7 @@ _TIME_COLUMNS = {
     "transfers": ("start", "end"),
     "kernels": ("start", "end"),
     "waits": ("start", "end"),
+    "api_calls": ("start", "end"),
 }
 
 
@@ -82,8 +83,9 @@ def missing(run: Run, *tables: str) -> str:
     absent = []
     for table in tables:
         if not len(run.table(table)):
-            state = run.availability.get(table, {}).get("state", "not captured")
-            absent.append(f"{table} ({state})")
+            entry = run.availability.get(table, {})
+            state, reason = entry.get("state", "not captured"), entry.get("reason", "")
+            absent.append(f"{table} ({state}: {reason})" if reason else f"{table} ({state})")
     return ", ".join(absent)
 
 
