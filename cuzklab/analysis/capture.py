@@ -12,6 +12,7 @@ from cuzklab.analysis import locks, projection, vram
 from cuzklab.analysis.case import figure
 from cuzklab.analysis.frames import as_set, device_work, missing, records, table, window
 from cuzklab.analysis.intervals import complement, total
+from cuzklab.analysis.kernel_names import short_name
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS, Finding, certainty_of
 from cuzklab.analysis.phrases import percent
 from cuzklab.trace import Run
@@ -41,9 +42,9 @@ def blind_spots(run: Run) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        `question`, `answer` (yes, nothing happened, no, in part), `rows`, `why`; what it cannot tell comes first.
+        `question`, `answer` (yes; none: it did not happen; no; in part), `rows`, `why`; what it cannot tell is first.
     """
-    words = {"present": "yes", "empty": "nothing happened", "not captured": "no", "lost": "in part"}
+    words = {"present": "yes", "empty": "none", "not captured": "no", "lost": "in part"}
     rows = [
         (question, words.get(entry.get("state", ""), "no"), int(entry.get("rows", 0)), str(entry.get("reason", "")))
         for name, question in QUESTIONS.items()
@@ -51,7 +52,7 @@ def blind_spots(run: Run) -> pd.DataFrame:
     ]
     if run.info.origin == "imported":
         rows += [(question, "no", 0, why) for question, why in _NEVER]
-    order = {"no": 0, "in part": 1, "nothing happened": 2, "yes": 3}
+    order = {"no": 0, "in part": 1, "none": 2, "yes": 3}
     columns = {"question": "str", "answer": "str", "rows": "int64", "why": "str"}
     found = table(rows, columns)
     return found.sort_values("answer", key=lambda answers: answers.map(order), kind="stable", ignore_index=True)
@@ -120,21 +121,6 @@ def copy_rates(run: Run) -> pd.DataFrame:
     found = lengths.agg(count=("length", "size"), total_bytes=("bytes", "sum"), total_ns=("length", "sum"))
     found["bytes_per_s"] = found["total_bytes"] / (found["total_ns"].clip(lower=1) * 1e-9)
     return found.sort_values("total_ns", ascending=False, ignore_index=True)
-
-
-def short_name(kernel: str) -> str:
-    """A kernel's name without return type, template arguments and parameters: ``cub::DeviceReduceKernel``."""
-    text, depth, kept = kernel.removeprefix("void "), 0, []
-    for character in text:
-        if character == "<":
-            depth += 1
-        elif character == ">":
-            depth = max(depth - 1, 0)
-        elif character == "(" and not depth and kept:
-            break
-        elif not depth:
-            kept.append(character)
-    return "".join(kept).strip() or kernel
 
 
 def _finding(run: Run, name: str, claim: str, gist: str, figures: tuple, evidence: tuple, change: str) -> Finding:

@@ -6,6 +6,8 @@ not work: from the first start to the last end on the device. What the device re
 the rest of the span are gaps.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -211,8 +213,8 @@ def _figures(work: pd.DataFrame, first: NDArray[np.int64], last: NDArray[np.int6
     queue = work["queue_ns"].to_numpy()
     counts = last - first
     found = {name: np.zeros(len(counts), np.int64) for name in _FIGURES}
-    pieces = np.flatnonzero(np.diff(np.cumsum(counts) // _PAIRS_AT_ONCE, prepend=-1)) if len(counts) else ()
-    for begin, stop in zip(pieces, [*pieces[1:], len(counts)], strict=True):
+    pieces = np.flatnonzero(np.diff(np.cumsum(counts) // _PAIRS_AT_ONCE, prepend=-1)).tolist()
+    for begin, stop in pairwise([*pieces, len(counts)]):
         some = slice(begin, stop)
         size = counts[some]
         edges = np.concatenate(([0], np.cumsum(size)[:-1]))

@@ -132,7 +132,7 @@ def api_table(cuda: Calls, libc: Calls, overhead: Sequence[Calls], names: Names,
         _table(libc, names, threads, "os"),
         *(_table(one, names, threads, "profiler") for one in overhead),
     ]
-    return merged(parts)
+    return merged("api_calls", parts)
 
 
 def _table(calls: Calls, names: Names, threads: Threads, api: pa.Array | str) -> pa.Table:

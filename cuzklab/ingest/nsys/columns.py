@@ -47,11 +47,13 @@ def table(of: str, rows: int, /, **given: Column) -> pa.Table:
     return made
 
 
-def merged(parts: Sequence[pa.Table]) -> pa.Table:
-    """Several tables of one kind as one, in order of time."""
+def merged(of: str, parts: Sequence[pa.Table]) -> pa.Table:
+    """Several tables of a kind as one, in order of time."""
     filled = [part for part in parts if len(part)]
     if len(filled) < 2:
         return filled[0] if filled else parts[0]
+    if len({part.schema for part in filled}) > 1:  # one has plain text where another keeps each word once
+        filled = [part.cast(arrow_schema(of)) for part in filled]
     together = pa.concat_tables(filled).unify_dictionaries().combine_chunks()
     return together.take(pa.array(np.argsort(together.column("start").to_numpy(), kind="stable")))
 

@@ -167,7 +167,7 @@ def kernel_table(
         columns = _common(work, calls, ranges, threads, streams)
         span = ranges.words(ranges.name, columns.pop("inside"))
         parts.append(table("kernels", len(work), name=name, launch=columns.pop("asked"), span=span, **columns))
-    return merged(parts)
+    return merged("kernels", parts)
 
 
 def transfer_table(
@@ -190,7 +190,7 @@ def transfer_table(
                 bytes=np.where(size < 0, 0, size), direction=way, pinned=from_pinned, **columns,
             )
         )  # fmt: skip
-    return merged(parts)
+    return merged("transfers", parts)
 
 
 def _direction(kind: str) -> str:

@@ -17,6 +17,8 @@ from cuzklab.ingest.nsys.export import MISSING
 from cuzklab.ingest.nsys.ranges import DOMAIN, Ranges
 from cuzklab.ingest.nsys.threads import Threads
 
+# Category of ranges that tell of a lock, whatever their own was.
+LOCK = "lock"
 _CONVENTION = re.compile(r"lock:(?P<lock>.+) (?P<what>wait|hold)")
 
 
@@ -31,10 +33,11 @@ class Use:
     released: int | None
     partition: str
     gave_up_at: int | None = None
+    waited_until: int | None = None
 
 
 def uses(ranges: Ranges, named: Mapping[str, tuple[str, str]]) -> list[Use]:
-    """Uses of locks, in order of request.
+    """Uses of locks, in order of request; the ranges that tell of them get the category `LOCK`.
 
     Parameters
     ----------
@@ -48,11 +51,13 @@ def uses(ranges: Ranges, named: Mapping[str, tuple[str, str]]) -> list[Use]:
         lock, what = _meaning(ranges, row, meaning)
         if not lock:
             continue
+        ranges.category[row] = LOCK
         start, end, thread = int(ranges.start[row]), int(ranges.end[row]), int(ranges.thread[row])
         unfinished = bool(ranges.open[row])
         before = waiting.pop((thread, lock), None)
         if what == "wait":
-            use = Use(lock, thread, start, None, None, ranges.partition[row], None if unfinished else end)
+            until = None if unfinished else end
+            use = Use(lock, thread, start, None, None, ranges.partition[row], until, end)
             waiting[thread, lock] = use
             found.append(use)
             continue
@@ -124,6 +129,19 @@ def lock_table(found: list[Use], holders: Holders, threads: Threads) -> pa.Table
         acquired=_optional(use.acquired for use in found), released=_optional(use.released for use in found),
         thread=thread, worker=thread, partition=pa.array([use.partition for use in found], pa.string()),
         holder_at_request=threads.column(_optional(at_request)),
+    )  # fmt: skip
+
+
+def wait_table(found: list[Use], holders: Holders, threads: Threads) -> pa.Table:
+    """The waits for locks as rows of `waits`: each as long as its range."""
+    waited = [use for use in found if use.waited_until is not None]
+    holder = [holders.of(use.lock, use.requested, use.thread) for use in waited]
+    return table(
+        "waits", len(waited), start=np.array([use.requested for use in waited], np.int64),
+        end=_optional(use.waited_until for use in waited), kind=LOCK,
+        on=pa.array([use.lock for use in waited], pa.string()), holder=threads.column(_optional(holder)),
+        worker=threads.column(np.array([use.thread for use in waited], np.int64)),
+        partition=pa.array([use.partition for use in waited], pa.string()),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ _MEMORY_KINDS = {
 }  # fmt: skip
 _OPERATIONS = {0: "ALLOCATION", 1: "DEALLOCATION"}
 _ON_HOST = ("PAGEABLE", "PINNED")
+_STATIC = ("DEVICE_STATIC", "MANAGED_STATIC")
 _LARGEST_BYTES = 1 << 50
 
 
@@ -76,7 +77,8 @@ def read_memory(
         device = max(int(events["deviceId"][place]), 0)
         freed = operations.get(int(events["memoryOperationType"][place]), "").upper().endswith("DEALLOCATION")
         key = (int(process[place]), device, int(events["address"][place]))
-        ledger.add(at, freed, key, int(events["bytes"][place]), kind in _ON_HOST, symbols[row], owner)
+        symbol = symbols[row] if kind in _STATIC else ""
+        ledger.add(at, freed, key, int(events["bytes"][place]), kind in _ON_HOST, symbol, owner)
         ledger.pool(at, device, int(events["localMemoryPoolSize"][place]), "size")
         ledger.pool(at, device, int(events["localMemoryPoolUtilizedSize"][place]), "used")
     return ledger.tables(len(rows), len(read["start"]) - len(rows))
@@ -95,7 +97,7 @@ class _Ledger:
 
     def __init__(self, limits: dict[int, int]) -> None:
         self._limits = limits
-        self._live: dict[tuple[int, int, int], tuple[int, str, bool, str]] = {}
+        self._live: dict[tuple[int, int, int], tuple[int, str, bool, str, str]] = {}
         self._sums: dict[tuple[bool, int], int] = {}
         self._rows: list[tuple[object, ...]] = []
         self._counters: list[tuple[int, str, float]] = []
@@ -114,14 +116,15 @@ class _Ledger:
         if before is not None:  # the address cannot be given out twice: its free was not captured
             self._unseen_frees += 1
             self._record(at, "free", key[1], *before, owner)
-        what = symbol or owner.within or "allocation"
-        held = (size, f"{what} at {key[2]:#x}", on_host, owner.partition)
+        what = "static symbol" if symbol else owner.within or "allocation"
+        held = (size, f"{what} at {key[2]:#x}", on_host, owner.partition, symbol)
         self._live[key] = held
         self._record(at, "alloc", key[1], *held, owner)
 
     def _record(
-        self, at: int, op: str, device: int, size: int, buffer: str, on_host: bool, partition: str, owner: _Owner
-    ) -> None:
+        self, at: int, op: str, device: int, size: int, buffer: str, on_host: bool, partition: str, symbol: str,
+        owner: _Owner,
+    ) -> None:  # fmt: skip
         place = (on_host, device)
         self._sums[place] = live = self._sums.get(place, 0) + (size if op == "alloc" else -size)
         if on_host:
@@ -129,7 +132,19 @@ class _Ledger:
             self._counters.append((at, "pinned_host_bytes", float(total)))
             return
         self._rows.append(
-            (at, op, buffer, size, device, live, self._limits.get(device, 0), owner.worker, partition, owner.lock_held)
+            (
+                at,
+                op,
+                buffer,
+                size,
+                device,
+                live,
+                self._limits.get(device, 0),
+                owner.worker,
+                partition,
+                owner.lock_held,
+                symbol,
+            )
         )
 
     def pool(self, at: int, device: int, size: int, what: str) -> None:
@@ -138,9 +153,10 @@ class _Ledger:
             self._counters.append((at, f"gpu{device}_memory_pool_{what}_bytes", float(size)))
 
     def tables(self, events: int, dropped: int) -> Memory:
-        columns = list(zip(*self._rows, strict=True)) or [()] * 10
+        columns = list(zip(*self._rows, strict=True)) or [()] * 11
         texts = {name: pa.array(columns[place], pa.string()) for place, name in
-                 ((1, "op"), (2, "buffer"), (7, "worker"), (8, "partition"), (9, "lock_held"))}  # fmt: skip
+                 ((1, "op"), (2, "buffer"), (7, "worker"), (8, "partition"), (9, "lock_held"),
+                  (10, "stack"))}  # fmt: skip
         numbers = {name: np.array(columns[place], np.int64) for place, name in
                    ((0, "time"), (3, "bytes"), (4, "device"), (5, "live"), (6, "limit"))}  # fmt: skip
         times, names, values = zip(*self._counters, strict=True) if self._counters else ((), (), ())

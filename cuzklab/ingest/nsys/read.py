@@ -11,6 +11,7 @@ from cuzklab.ingest.model import Availability, Imported, Options, facts
 from cuzklab.ingest.nsys import calls as api
 from cuzklab.ingest.nsys import capture as facts_of
 from cuzklab.ingest.nsys import device, locks, memory, ranges
+from cuzklab.ingest.nsys.columns import merged
 from cuzklab.ingest.nsys.export import Export
 from cuzklab.ingest.nsys.names import Names
 from cuzklab.ingest.nsys.parquet import ParquetSource
@@ -103,7 +104,10 @@ class _Reading:
             "transfers": transfers,
             "kernels": kernels,
             "api_calls": api.api_table(cuda, libc, overhead, self.names, self.threads),
-            "waits": api.waits(cuda, libc, self.names, self.threads),
+            "waits": merged(
+                "waits",
+                [api.waits(cuda, libc, self.names, self.threads), locks.wait_table(used, holders, self.threads)],
+            ),
             "counters": held.counters,
         }
         self.notes += held.notes

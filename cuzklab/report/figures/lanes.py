@@ -26,6 +26,9 @@ from cuzklab.trace import Run
 MOST_BARS = 2500
 # Lanes of actors that use no device (synthesis workers); more of them say nothing new.
 MOST_OTHER_LANES = 4
+# Entries of the legend for stages and ranges; a capture may have hundreds of names, of which the longest are named.
+MOST_NAMES = 10
+_OTHER_NAMES = "others"
 _LANE_HEIGHT, _FRAME_HEIGHT = 30, 130
 _LETTER = 0.0072  # width of a letter as part of a figure on a desktop
 
@@ -151,8 +154,18 @@ def _kinds(bars: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     key = key.where(~(bars["category"].str.startswith("wait:") & ~bars["category"].isin(names)), _OTHER_WAIT[0])
     order = [name for name, _ in _WAITS.values()]
     order += [_OTHER_WAIT[0], _HOLD, "synthesis", "prep_msm", "b_g2_msm", _MEMORY, _COPY, *theme.STAGE_ORDER]
-    found = sorted(key.unique(), key=lambda name: (order.index(name) if name in order else len(order), name))
-    return [(name, bars[key == name]) for name in found]
+    if len(set(key.unique()) - set(order)) > MOST_NAMES:
+        key = key.where(key.isin(order), key.str.replace(r"\d+", "…", regex=True))  # names that only count are one
+    lengths = (bars["end_ns"] - bars["start_ns"]).groupby(key)
+    rare = lengths.sum().drop(order, errors="ignore").sort_values(ascending=False).index[MOST_NAMES:]
+    key = key.where(~key.isin(rare), _OTHER_NAMES)
+    mean = (bars["end_ns"] - bars["start_ns"]).groupby(key).mean()
+    # Of ranges that lie in each other the longer is around the other, so it is drawn first.
+    rank = {
+        name: (order.index(name), 0.0, name) if name in order else (len(order), -mean[name], name)
+        for name in mean.index
+    }
+    return [(name, bars[key == name]) for name in sorted(rank, key=rank.__getitem__)]
 
 
 def _bars(
@@ -210,4 +223,5 @@ def _range(run: Run, bars: pd.DataFrame, part: bool, scale: TimeScale) -> list[f
 def _subtitle(run: Run, part: bool, left_out: int) -> str:
     text = f"{label(run)}. Lanes of locks show who holds them."
     text += " A part of the run; all of it would be bars thinner than a pixel." if part else ""
-    return text + (f" {left_out} more lanes of synthesis are left out." if left_out else "")
+    what = "threads" if run.info.origin == "imported" else "lanes of synthesis"
+    return text + (f" {left_out} more {what} are left out." if left_out else "")

@@ -8,11 +8,10 @@ from cuzklab.report import display, tables
 from cuzklab.report.display import badge
 from cuzklab.report.naming import sentence
 from cuzklab.report.postmortem import PostMortem, anchor, describe, tiles
-from cuzklab.report.show.words import OUTCOMES
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size
 
-_ANSWERS = {"yes": "ok", "no": "failed", "in part": "undecided", "nothing happened": ""}
+_ANSWERS = {"yes": "ok", "no": "failed", "in part": "undecided", "none": ""}
 _LONGEST_CELL = 90
 
 
@@ -45,7 +44,6 @@ def about(run: Run) -> None:
     processes = conditions.get("processes") or {}
     pairs = {
         "recording": info.title,
-        "ended": OUTCOMES[info.outcome],
         "program": conditions.get("program"),
         "processes": ", ".join(f"{name} {number}".strip() for number, name in processes.items()),
         "length": format_seconds(length * 1e-9) if isinstance(length, int) else None,
@@ -71,7 +69,7 @@ def blind_spots(run: Run) -> None:
     """What the recording can tell, and what it cannot and why."""
     rows = capture.blind_spots(run)
     rows["answer"] = [badge(answer, _ANSWERS[answer]) for answer in rows["answer"]]
-    display.table(rows, headings={"question": "does it tell", "rows": "rows"}, markup=("answer",))
+    display.table(rows, headings={"question": "does it tell …"}, markup=("answer",))
 
 
 def ranges_on_gpu(run: Run) -> None:
