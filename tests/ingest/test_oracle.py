@@ -21,7 +21,8 @@ CAPTURES = (
     "local_pthread_locks.schema-3.7.2", "local_python_locks.schema-3.0.0", "local_python_locks.schema-3.7.2",
 )  # fmt: skip
 DIFFERENCES = (
-    "names of API calls", "long names of kernels", "names of copies", "projection of calls across an end", "fills",
+    "names of API calls", "long names of kernels", "names of copies", "calls across a range's end",
+    "work of start/end ranges", "locks",
 )  # fmt: skip
 _COPIES = {"Device-to-Host": "d2h", "Host-to-Device": "h2d", "Device-to-Device": "d2d"}
 
