@@ -1,9 +1,11 @@
 """Names of kernels for people: what a compiler writes is longer than any line."""
 
+_ANONYMOUS = "(anonymous namespace)::"
+
 
 def short_name(kernel: str) -> str:
     """A kernel's name without return type, template arguments and parameters: ``cub::DeviceReduceKernel``."""
-    text, depth, kept = kernel.removeprefix("void "), 0, []
+    text, depth, kept = kernel.removeprefix("void ").replace(_ANONYMOUS, ""), 0, []
     for character in text:
         if character == "<":
             depth += 1

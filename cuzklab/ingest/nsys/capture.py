@@ -112,7 +112,7 @@ def read_capture(export: Export, texts: Texts) -> Capture:
         if key and key not in machine and decode(value) not in ("", "0") and "redacted" not in decode(value):
             text = texts(value)[:100]
             machine[key] = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text
-    incomplete, losses = _gaps(export)
+    incomplete, losses = _gaps(export, texts)
     limits = [
         what
         for name, what in (
@@ -166,7 +166,7 @@ def _pairs(export: Export, table: str) -> dict[str, list[str]]:
     return found
 
 
-def _gaps(export: Export) -> tuple[frozenset[str], tuple[str, ...]]:
+def _gaps(export: Export, texts: Texts) -> tuple[frozenset[str], tuple[str, ...]]:
     """Kinds of which some might be missing, and sentences about losses; other texts hold paths and are not kept."""
     incomplete, losses = set(), []
     for (raw,) in export.texts("DIAGNOSTIC_EVENT", "text"):
@@ -174,7 +174,7 @@ def _gaps(export: Export) -> tuple[frozenset[str], tuple[str, ...]]:
         if text.startswith("Not all "):
             incomplete |= {kind for kind, (_, _, word) in _KINDS.items() if f"Not all {word} events" in text}
         elif _LOSS.search(text) and "/" not in text and len(losses) < 20:
-            losses.append(text[:200])
+            losses.append(texts(text)[:200])
     return frozenset(incomplete), tuple(losses)
 
 

@@ -46,6 +46,7 @@ class Threads:
                 best[thread] = (priority, names.one(name))
         self._names = {thread: name for thread, (_, name) in best.items()}
         self._labels: dict[int, str] = {}
+        self._taken: set[str] = set()
 
     def label(self, thread: int) -> str:
         """A thread's name for people, unique within the capture; empty for none."""
@@ -56,8 +57,9 @@ class Threads:
             # Before a slash stands the worker that a thread works for; a path is none.
             short = name.rstrip("/").rpartition("/")[2].strip() or "thread"
             label = f"{short} {thread & _MASK}"
-            if label in self._labels.values():  # the same numbers on another machine
+            if label in self._taken:  # the same numbers on another machine
                 label = f"{label} of {thread >> _BITS}"
+            self._taken.add(label)
             self._labels[thread] = label
         return self._labels[thread]
 
