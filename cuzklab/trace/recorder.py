@@ -1,35 +1,14 @@
 """Collects rows of a trace in memory while something runs."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
 
 from cuzklab.trace.schema import TABLE_OF_ROW, TABLES, arrow_schema
-
-
-class Tables(Protocol):
-    """What a run can be written from."""
-
-    def table(self, name: str) -> pa.Table: ...
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Tables that exist as columns already, in order of time; those that are not named are empty.
-
-    Text may be dictionary-encoded, which keeps a million rows of few names small.
-    """
-
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-
-    def table(self, name: str) -> pa.Table:
-        """The rows of a table."""
-        return self.tables[name] if name in self.tables else arrow_schema(name).empty_table()
 
 
 class Recorder:

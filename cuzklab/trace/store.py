@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cuzklab.trace.recorder import Tables
+from cuzklab.trace.columns import Tables
 from cuzklab.trace.schema import TABLES, arrow_schema, conform
 
 FORMAT_VERSION = 1

@@ -248,7 +248,7 @@ def test_locks_that_are_given_up_held_on_or_taken_without_a_wait(tmp_path, impor
     uses = run.table("locks")
     assert uses[["lock", "requested"]].values.tolist() == [["a", 10], ["a", 30], ["b", 70]]
     assert uses["acquired"].astype(object).fillna(0).tolist() == [0, 40, 70]
-    assert uses["released"].astype(object).fillna(0).tolist() == [0, 60, 0]
+    assert uses["released"].astype(object).fillna(0).tolist() == [20, 60, 0]
     assert locks.uses(run)["given_up"].tolist() == [True, False, False]
 
 

@@ -122,11 +122,12 @@ def _sorted_holds(found: list[Use], key: object) -> _Holds:
 def lock_table(found: list[Use], holders: Holders, threads: Threads) -> pa.Table:
     """Uses as rows of `locks`."""
     thread = threads.column(np.array([use.thread for use in found], np.int64))
+    ended = (use.released if use.acquired is not None else use.gave_up_at for use in found)
     at_request = [holders.of(use.lock, use.requested, use.thread) for use in found]
     return table(
         "locks", len(found), lock=pa.array([use.lock for use in found], pa.string()),
         requested=np.array([use.requested for use in found], np.int64),
-        acquired=_optional(use.acquired for use in found), released=_optional(use.released for use in found),
+        acquired=_optional(use.acquired for use in found), released=_optional(ended),
         thread=thread, worker=thread, partition=pa.array([use.partition for use in found], pa.string()),
         holder_at_request=threads.column(_optional(at_request)),
     )  # fmt: skip
