@@ -163,6 +163,8 @@ def _device_use(run: Run) -> Iterator[Finding]:
     start, end = window(run)
     for device, rows in work.groupby("device"):
         busy = as_set(rows)
+        if not len(busy):  # kernels without extent
+            continue
         first, last = int(busy[0, 0]), int(busy[-1, 1])
         share = total(busy) / max(last - first, 1)
         gaps = complement(busy, first, last)

@@ -1,11 +1,14 @@
 """Names of kernels for people: what a compiler writes is longer than any line."""
 
-_ANONYMOUS = "(anonymous namespace)::"
+import re
+
+# Namespaces that say nothing about a kernel: without a name, and the one into which CUB puts the list of cards.
+_NAMESPACES = re.compile(r"\(anonymous namespace\)::|\bCUB_[\d_]+_NS::")
 
 
 def short_name(kernel: str) -> str:
     """A kernel's name without return type, template arguments and parameters: ``cub::DeviceReduceKernel``."""
-    text, depth, kept = kernel.removeprefix("void ").replace(_ANONYMOUS, ""), 0, []
+    text, depth, kept = _NAMESPACES.sub("", kernel.removeprefix("void ")), 0, []
     for character in text:
         if character == "<":
             depth += 1

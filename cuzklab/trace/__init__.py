@@ -1,7 +1,8 @@
 """What is recorded, whoever ran it: one schema for live runs, simulations, counterexamples and imported captures.
 
-`schema` holds a row class a table; `recorder` collects rows, `columns` holds tables that were never rows; `store` writes
-a run as a directory of Parquet files and a `run.json`, and reads it back. `nesting` sorts out which range encloses which.
+`schema` holds a row class a table; `recorder` collects rows, `columns` holds tables that were never rows; `store`
+writes a run as a directory of Parquet files and a `run.json`, and reads it back. `nesting` sorts out which range
+encloses which.
 """
 
 from cuzklab.trace.columns import Columns

@@ -106,6 +106,7 @@ def test_nesting_agrees_with_looking_at_every_pair(ranges):
     ("long", "short"),
     [
         ("void cub::DeviceReduce<Policy<double>, (int)3>::Kernel<4>(T1, T2)", "cub::DeviceReduce::Kernel"),
+        ("void cub::CUB_200600_500_NS::Scan<int>(int*)", "cub::Scan"),
         ("ntt_kernel", "ntt_kernel"),
         ("void msm::(anonymous namespace)::sum(int*)", "msm::sum"),
         ("<>", "<>"),

@@ -27,8 +27,9 @@ MOST_BARS = 2500
 # Lanes of actors that use no device (synthesis workers); more of them say nothing new.
 MOST_OTHER_LANES = 4
 # Entries of the legend for stages and ranges; a capture may have hundreds of names, of which the longest are named.
-MOST_NAMES = 10
+MOST_NAMES = 8
 _OTHER_NAMES = "others"
+_LONGEST_NAME = 28
 _LANE_HEIGHT, _FRAME_HEIGHT = 30, 130
 _LETTER = 0.0072  # width of a letter as part of a figure on a desktop
 
@@ -155,7 +156,7 @@ def _kinds(bars: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     order = [name for name, _ in _WAITS.values()]
     order += [_OTHER_WAIT[0], _HOLD, "synthesis", "prep_msm", "b_g2_msm", _MEMORY, _COPY, *theme.STAGE_ORDER]
     if len(set(key.unique()) - set(order)) > MOST_NAMES:
-        key = key.where(key.isin(order), key.str.replace(r"\d+", "…", regex=True))  # names that only count are one
+        key = key.where(key.isin(order), key.str.replace(r"\b\d+\b", "…", regex=True))  # names that only count are one
     lengths = (bars["end_ns"] - bars["start_ns"]).groupby(key)
     rare = lengths.sum().drop(order, errors="ignore").sort_values(ascending=False).index[MOST_NAMES:]
     key = key.where(~key.isin(rare), _OTHER_NAMES)
@@ -195,7 +196,7 @@ def _bars(
     fitting = [name if wide > len(name) * _LETTER * span else "" for name, wide in zip(text, length, strict=True)]
     return go.Bar(
         y=[lanes[group, lane] for group, lane in zip(rows["group"], rows["lane"], strict=True)],
-        x=length, base=start, orientation="h", name=theme.plain(key), marker=marker, text=fitting,
+        x=length, base=start, orientation="h", name=theme.plain(key, _LONGEST_NAME), marker=marker, text=fitting,
         textposition="inside", insidetextanchor="middle", textangle=0, textfont={"size": 11},
         hovertext=_details(rows, hover, start, length, scale), hoverinfo="text", cliponaxis=True,
     )  # fmt: skip

@@ -22,6 +22,7 @@ MOST_BUFFERS = 12
 # A limit so many times above the peak would leave nothing else to see.
 _FAR_ABOVE = 40
 _OTHERS = "other buffers"
+_TOLD = 0.01  # part of the peak from which on a worker is named beside it
 # How far a buffer lets the page through: the two that live long are strong, what comes and goes is pale.
 _SHADES = {"d_bc": 1.0, "d_a": 0.72}
 _PALE = 0.45
@@ -201,12 +202,14 @@ def _mark_peak(figure: go.Figure, run: Run, peak: pd.Series, at: float, divisor:
 
 
 def _held_by_worker(held: pd.DataFrame) -> Iterator[str]:
-    """One line a worker: what it holds."""
-    for worker, rows in held.groupby("worker", sort=True):
-        named = rows["buffer"].str.partition(" at 0x")[0]
-        parts = [
-            f"{theme.plain(name, 24)} {format_size(size)}" for name, size in zip(named, rows["bytes"], strict=True)
-        ]
+    """One line a worker: what it holds; those that hold next to nothing have none."""
+    named = held.assign(buffer=held["buffer"].str.partition(" at 0x")[0] if len(held) else held["buffer"])
+    least_bytes = _TOLD * held["bytes"].sum()
+    for worker, rows in named.groupby("worker", sort=True):
+        if rows["bytes"].sum() < least_bytes:
+            continue
+        sizes = rows.groupby("buffer", sort=False)["bytes"].sum()
+        parts = [f"{theme.plain(name)} {format_size(size)}" for name, size in sizes.items()]
         yield f"{theme.plain(short_worker(str(worker))) or 'nobody'}: {', '.join(parts[:4])}"
 
 
