@@ -60,7 +60,7 @@ def blind_spots(run: Run) -> pd.DataFrame:
 
 def findings(run: Run) -> tuple[Finding, ...]:
     """Claims about one run, the most telling first, what it cannot tell last."""
-    parts = (_lock_waits, _device_use, _projection, _host_waits, _copies, _memory, _coverage)
+    parts = (_lock_waits, _device_use, _projection, _host_waits, _ranges, _copies, _memory, _coverage)
     return tuple(found for part in parts for found in part(run))
 
 
@@ -198,7 +198,7 @@ def _projection(run: Run) -> Iterator[Finding]:
         f" {format_seconds(top['queue_mean_ns'] * 1e-9)} on average from its launch to its start."
     )
     yield _finding(
-        run, "range_on_gpu", claim, f"{top['range']} keeps the GPU busy {percent(top['busy_share'])} of its span",
+        run, "range_on_gpu", claim, f"ranges {top['range']} keep the GPU busy {percent(top['busy_share'])} of their span",
         (figure(run, "share", top["busy_share"], f"of its span on the GPU {top['range']} keeps it busy"),),
         records(ranges, 24), "work inside the range that does not wait for the host between its launches",
     )  # fmt: skip
@@ -206,6 +206,7 @@ def _projection(run: Run) -> Iterator[Finding]:
 
 def _host_waits(run: Run) -> Iterator[Finding]:
     waits = wait_times(run)
+    waits = waits[~waits["on"].isin(run.table("locks")["lock"])]  # told of by `_lock_waits`
     if not len(waits):
         return
     top = records(waits, 1)[0]
@@ -218,6 +219,24 @@ def _host_waits(run: Run) -> Iterator[Finding]:
         run, "host_waits", claim, f"threads waited {waited} in {top['on']}",
         (figure(run, "duration", top["total_ns"] * 1e-9, f"waited in {top['on']}, sum over threads"),),
         records(waits, 24), "what the threads wait for; a call of libc does not say what that is",
+    )  # fmt: skip
+
+
+def _ranges(run: Run) -> Iterator[Finding]:
+    ranges = projection.range_times(run)
+    if not len(ranges):
+        return
+    top = records(ranges, 1)[0]
+    took = format_seconds(top["total_ns"] * 1e-9)
+    claim = (
+        f"Of {int(ranges['count'].sum()):,} ranges under {len(ranges):,} names, {top['range']} took most time on its"
+        f" threads: {took} in {top['count']:,} ({format_seconds(top['median_ns'] * 1e-9)} in the median,"
+        f" {format_seconds(top['max_ns'] * 1e-9)} at most)."
+    )
+    yield _finding(
+        run, "range_times", claim, f"ranges {top['range']} took {took} altogether",
+        (figure(run, "duration", top["total_ns"] * 1e-9, f"in ranges {top['range']}, sum over threads"),),
+        records(ranges, 24), "another recording",
     )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def test_a_run_without_ranges_or_without_work(tmp_path):
 intervals = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=14)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(ranges=intervals, work=st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=12))
 def test_busy_time_is_the_union_of_what_a_range_launched(ranges, work, tmp_path_factory):
     rows = [span(start, start + length, f"r{number}") for number, (start, length) in enumerate(ranges)]

@@ -105,6 +105,7 @@ def test_the_page_shows_code_that_is_in_the_example():
         assert line in shown and line in EXAMPLE.read_text()
 
 
+@pytest.mark.slow
 def test_the_code_of_the_page_compiles(tmp_path):
     page = (EXAMPLE.parents[1] / "README.md").read_text()
     shown = re.search(r"```cpp\n(.*?)```", page, re.DOTALL)[1]

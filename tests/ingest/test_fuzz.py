@@ -100,13 +100,13 @@ CHANGES = st.lists(st.tuples(st.integers(0, 2**20), st.binary(min_size=1, max_si
 FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=12, suppress_health_check=FIXTURES)
+@settings(max_examples=8, suppress_health_check=FIXTURES)
 @given(content=exports())
 def test_any_values(content):
     fuzz_values(content)
 
 
-@settings(max_examples=25, suppress_health_check=FIXTURES)
+@settings(max_examples=12, suppress_health_check=FIXTURES)
 @given(changes=CHANGES, cut=st.one_of(st.none(), st.integers(1, 40_000)))
 def test_any_bytes(small, changes, cut):
     fuzz_bytes(small, changes, cut)
