@@ -198,7 +198,8 @@ def _projection(run: Run) -> Iterator[Finding]:
         f" {format_seconds(top['queue_mean_ns'] * 1e-9)} on average from its launch to its start."
     )
     yield _finding(
-        run, "range_on_gpu", claim, f"ranges {top['range']} keep the GPU busy {percent(top['busy_share'])} of their span",
+        run, "range_on_gpu", claim,
+        f"ranges {top['range']} keep the GPU busy {percent(top['busy_share'])} of their span",
         (figure(run, "share", top["busy_share"], f"of its span on the GPU {top['range']} keeps it busy"),),
         records(ranges, 24), "work inside the range that does not wait for the host between its launches",
     )  # fmt: skip

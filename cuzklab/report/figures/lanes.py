@@ -66,8 +66,12 @@ def timeline(run: Run, start_s: float | None = None, end_s: float | None = None)
     figure = go.Figure()
     workers, span = workers_of(run), _range(run, shown, part, scale)
     margins = theme.over_time(max(len(unescape(words)) for words in lanes.values()))
-    for key, rows in _kinds(shown):
-        figure.add_trace(_bars(key, rows, lanes, scale, workers, span[1] - span[0]))
+    kinds = _kinds(shown)
+    # In a foreign trace no name recurs from report to report; there it matters that they differ in this one.
+    colours = theme.colours_apart([key for key, _ in kinds]) if run.info.origin == "imported" else {}
+    for key, rows in kinds:
+        colour = colours.get(key) or theme.colour_of_stage(key)
+        figure.add_trace(_bars(key, rows, lanes, scale, workers, span[1] - span[0], colour))
     figure.update_layout(
         titled(
             "Timeline",
@@ -170,8 +174,9 @@ def _kinds(bars: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def _bars(
-    key: str, rows: pd.DataFrame, lanes: dict[tuple[str, str], str], scale: TimeScale, workers: list[str], span: float
-) -> go.Bar:
+    key: str, rows: pd.DataFrame, lanes: dict[tuple[str, str], str], scale: TimeScale, workers: list[str], span: float,
+    colour: str,
+) -> go.Bar:  # fmt: skip
     marker: dict[str, Any] = {"line": {"width": 0.5, "color": "rgba(128,138,150,0.6)"}}
     text = rows["label"].map(theme.plain)
     patterns = dict([*_WAITS.values(), _OTHER_WAIT])
@@ -190,7 +195,7 @@ def _bars(
         marker["color"] = theme.STAGE_COLOURS["upload" if key == _COPY else "pin"]
         hover = "copy " + text if key == _COPY else text
     else:
-        marker["color"], hover = theme.colour_of_stage(key), text
+        marker["color"], hover = colour, text
     start, length = scale.of(rows["start_ns"]), scale.length(rows["end_ns"] - rows["start_ns"])
     # A name that is wider than its bar would be shrunk, and with it all others.
     fitting = [name if wide > len(name) * _LETTER * span else "" for name, wide in zip(text, length, strict=True)]
