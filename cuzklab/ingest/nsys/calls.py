@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cuzklab.ingest.nsys.columns import keep, merged, possible, table
+from cuzklab.ingest.nsys.columns import keep, merged, possible
 from cuzklab.ingest.nsys.export import MISSING, Export
 from cuzklab.ingest.nsys.names import Names, coded
 from cuzklab.ingest.nsys.threads import Threads, pid_of, process_of
+from cuzklab.trace.columns import table
 
 _CORRELATION_BITS = 40
 _APIS = ("runtime", "driver")

@@ -1,50 +1,13 @@
-"""Tables of the trace made of columns: defaults filled in, impossible rows left out, in order of time."""
+"""Events as columns: impossible rows left out, several kinds in one table, rows by thread."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cuzklab.ingest.nsys.export import LATEST_NS, MISSING
-from cuzklab.trace.schema import TABLES, arrow_schema
-
-Column = NDArray[np.int64] | pa.Array | str | int | bool | float
-
-
-def table(of: str, rows: int, /, **given: Column) -> pa.Table:
-    """A table of the schema, in order of time.
-
-    Parameters
-    ----------
-    of : str
-        Its name.
-    rows : int
-    **given : array or value
-        Columns, or one value for all rows; the others have their default. Text may be dictionary-encoded.
-    """
-    schema, defaults = arrow_schema(of), {one.name: one.default for one in dataclasses.fields(TABLES[of])}
-    columns, fields = [], []
-    for one in schema:
-        value = given.get(one.name, defaults[one.name])
-        if isinstance(value, pa.Array):
-            column = value
-        elif isinstance(value, np.ndarray):
-            empty = value == MISSING if one.nullable and value.dtype == np.int64 else None
-            column = pa.array(value, one.type, mask=empty)
-        elif isinstance(value, str):
-            column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([value]))
-        else:
-            column = pa.repeat(pa.scalar(value, one.type), rows)
-        columns.append(column)
-        fields.append(pa.field(one.name, column.type, one.nullable))
-    made = pa.Table.from_arrays(columns, schema=pa.schema(fields))
-    order = next(key for key in ("time", "requested", "start") if key in schema.names)
-    times = made.column(order).to_numpy()
-    if rows and not (times[1:] >= times[:-1]).all():
-        made = made.take(pa.array(np.argsort(times, kind="stable")))
-    return made
+from cuzklab.ingest.nsys.export import LATEST_NS
+from cuzklab.trace.schema import arrow_schema
 
 
 def merged(of: str, parts: Sequence[pa.Table]) -> pa.Table:

@@ -8,12 +8,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cuzklab.ingest.nsys.calls import Calls
-from cuzklab.ingest.nsys.columns import keep, merged, possible, table
+from cuzklab.ingest.nsys.columns import keep, merged, possible
 from cuzklab.ingest.nsys.export import MISSING, Export
 from cuzklab.ingest.nsys.names import Names, coded, enumeration
 from cuzklab.ingest.nsys.ranges import Ranges
 from cuzklab.ingest.nsys.threads import Threads, pid_of, process_of
 from cuzklab.ingest.privacy import Texts
+from cuzklab.trace.columns import table
 
 _COPY_KINDS = {
     0: "UNKNOWN", 1: "HTOD", 2: "DTOH", 3: "HTOA", 4: "ATOH", 5: "ATOA", 6: "ATOD", 7: "DTOA", 8: "DTOD", 9: "HTOH",

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzklab.errors import BadInput
+from cuzklab.trace.columns import NULL
 
-MISSING = np.iinfo(np.int64).min
+MISSING = NULL
 # Of tables that are read as Python values. More rows than this are no table of names.
 MOST_RECORDS = 20_000_000
 # Times beyond this (73 years) are damage; sums of two of them still fit 64 bits.

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from cuzklab.ingest.nsys.columns import table
 from cuzklab.ingest.nsys.export import MISSING
 from cuzklab.ingest.nsys.ranges import DOMAIN, Ranges
 from cuzklab.ingest.nsys.threads import Threads
+from cuzklab.trace.columns import table
 
 # Category of ranges that tell of a lock, whatever their own was.
 LOCK = "lock"

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from cuzklab.ingest.nsys.calls import Calls
-from cuzklab.ingest.nsys.columns import keep, possible, table
+from cuzklab.ingest.nsys.columns import keep, possible
 from cuzklab.ingest.nsys.export import MISSING, Export
 from cuzklab.ingest.nsys.locks import Holders
 from cuzklab.ingest.nsys.names import enumeration
 from cuzklab.ingest.nsys.ranges import Ranges
 from cuzklab.ingest.nsys.threads import Threads, process_of
 from cuzklab.ingest.privacy import Texts
+from cuzklab.trace.columns import table
 
 _MEMORY_KINDS = {
     0: "PAGEABLE", 1: "PINNED", 2: "DEVICE", 3: "ARRAY", 4: "MANAGED", 5: "DEVICE_STATIC", 6: "MANAGED_STATIC",

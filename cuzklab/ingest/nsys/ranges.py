@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cuzklab.ingest.nsys.columns import groups, possible, table
+from cuzklab.ingest.nsys.columns import groups, possible
 from cuzklab.ingest.nsys.export import MISSING, Export
 from cuzklab.ingest.nsys.names import Names, coded, enumeration
 from cuzklab.ingest.nsys.threads import Threads, pid_of, process_of
 from cuzklab.ingest.privacy import Texts
+from cuzklab.trace.columns import table
 from cuzklab.trace.nesting import Nesting, nesting
 
 # Our own domain, and what ranges in it mean.
