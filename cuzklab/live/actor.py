@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cuzklab.backends import device as devices
+from cuzklab.backends.device import KernelTime
 from cuzklab.live.board import Blocked, Stopped, raise_pending
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
@@ -193,16 +194,17 @@ class Actor:
     # --- host memory and transfers -----------------------------------------------------------------------------------
 
     def pin(self, buffer: HostBuffer, pooled: bool) -> None:
-        if not pooled:
+        device, memory = self._run.host_memory, self._run.workload.host_memory(buffer)
+        if not (pooled and device.keeps(memory)):
             with self._span("pin", "memory"):
-                self._run.host_memory.pin(buffer.size_bytes)
-        self._run.pinned.add(buffer)
+                device.pin(memory, keep=pooled)
+        self._run.pinned[buffer] = memory
 
     def unpin(self, buffer: HostBuffer, pooled: bool) -> None:
-        self._run.pinned.discard(buffer)
+        memory = self._run.pinned.pop(buffer, ())
         if not pooled:
             with self._span("unpin", "memory"):
-                self._run.host_memory.unpin(buffer.size_bytes)
+                self._run.host_memory.unpin(memory)
 
     def free_host(self, effect: effects.FreeHost) -> None:
         if effect.buffer in self._run.freed:
@@ -267,17 +269,18 @@ class Actor:
                 streamed_bytes=streamed_bytes,
             )
             work.wait()
-        self._add(
-            Kernel(
-                work.start_ns, work.end_ns, label, effect.stream.name, gpu.index, launched, label, self.worker,
-                partition.name,
-            )
-        )  # fmt: skip
+        for kernel in work.kernels or (KernelTime(label, work.start_ns, work.end_ns),):
+            self._add(
+                Kernel(
+                    kernel.start_ns, kernel.end_ns, kernel.name, effect.stream.name, gpu.index, launched, label,
+                    self.worker, partition.name,
+                )
+            )  # fmt: skip
         if work.transfer_ns:
             start, end = work.transfer_ns
             self._add(
                 Transfer(
-                    start, end, launched, streamed_bytes, "h2d", True, effect.stream.name, gpu.index, self.worker,
+                    start, end, launched, work.transfer_bytes, "h2d", True, effect.stream.name, gpu.index, self.worker,
                     partition.name,
                 )
             )  # fmt: skip

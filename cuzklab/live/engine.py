@@ -1,4 +1,4 @@
-"""A live run from beginning to end: a policy's whole engine on an emulated device, proofs verified, the run stored."""
+"""A live run from beginning to end: a policy's whole engine on a device, proofs verified, the run stored."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from cuzklab import policies
-from cuzklab.backends.emulated import EmulatedDevice
 from cuzklab.errors import BadInput
 from cuzklab.live.circuit import TestCircuit, circuit_with_test_key
+from cuzklab.live.place import Place, place
 from cuzklab.live.run import Ended, Run
 from cuzklab.live.stages import Groth16
 from cuzklab.policies.effects import OutOfDeviceMemory
 from cuzklab.policies.engine import EngineConfig, Outcome, engine_programs
 from cuzklab.policies.model import Gpu, Partition, WaitFor
-from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload, scaled_shape
+from cuzklab.profiles import Hardware, Workload, load_workload, scaled_shape
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
 from cuzklab.trace import Recorder, RunInfo, write_run
@@ -122,14 +122,16 @@ def run_live(
     in_flight: int | None = None,
     lookahead: int | None = None,
     vram_bytes: int | None = None,
-    hardware: Hardware | str = "emulated",
+    hardware: Hardware | str | None = None,
+    backend: str = "host",
+    gpus: int = 1,
     threads: int = 1,
     seed: int = 1,
     deadline_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     record: bool = True,
 ) -> LiveResult:
-    """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device.
+    """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device or on a GPU.
 
     Parameters
     ----------
@@ -147,8 +149,14 @@ def run_live(
     vram_bytes : int, optional
         Device memory for a 32 GiB PoRep partition; what the run gets is in proportion to its circuit's domain. If not
         given, the hardware's.
+    hardware : Hardware or name, optional
+        Profile of the emulated device, ``emulated`` unless given. A GPU is its own.
+    backend : {"host", "cuda"}
+        An emulated device, or a real one that plays a card of `vram_bytes`. The proofs are the same.
+    gpus : int
+        Devices, each with its own lock and `gpu_workers` workers.
     threads : int
-        CPU threads of each kernel and of each CPU stage.
+        CPU threads of each kernel of an emulated device and of each CPU stage.
     seed : int
         Of circuit, key, witnesses and the proofs' randomness: the same seed gives the same proofs, byte for byte.
     deadline_s : float, optional
@@ -161,52 +169,52 @@ def run_live(
     Raises
     ------
     BadInput
-        A condition is impossible.
+        A condition is impossible, or there is no usable GPU.
     KeyboardInterrupt
         After all threads have been stopped.
     """
     policy = policies.load(policy) if isinstance(policy, str) else policy
-    hardware = load_hardware(hardware) if isinstance(hardware, str) else hardware
+    where = place(backend, hardware)
     log2_domain, partitions_per_proof = _workload(workload)
     partitions = partitions_per_proof if partitions is None else partitions
     in_flight = proofs if in_flight is None else in_flight
     lookahead = synthesis_workers if lookahead is None else lookahead
-    _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads)
+    _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads, gpus)
     circuit = circuit_with_test_key(log2_domain, seed)
-    equivalent_bytes = hardware.device.vram_bytes if vram_bytes is None else vram_bytes
-    gpu = Gpu(0, circuit.scaled(equivalent_bytes), circuit.scaled(hardware.device.margin_bytes))
-    if gpu.vram_bytes <= gpu.margin_bytes:
-        raise BadInput(
-            f"vram {format_size(equivalent_bytes)}: the engine leaves {format_size(hardware.device.margin_bytes)} "
-            "free, so nothing remains; give more"
-        )
+    equivalent_bytes = where.vram_bytes if vram_bytes is None else vram_bytes
+    limit_bytes, margin_bytes = circuit.scaled(equivalent_bytes), circuit.scaled(where.margin_bytes)
+    _check_memory(where, equivalent_bytes, limit_bytes, margin_bytes)
+    cards = tuple(Gpu(index, limit_bytes, margin_bytes) for index in range(gpus))
     try:
-        config = EngineConfig(proofs, partitions, (gpu,), in_flight, synthesis_workers, gpu_workers, lookahead)
+        config = EngineConfig(proofs, partitions, cards, in_flight, synthesis_workers, gpu_workers, lookahead)
     except ValueError as error:
         raise BadInput(str(error)) from error
 
     recorder = Recorder() if record else None
-    groth16 = Groth16(circuit.key, circuit.job, threads)
-    programs = engine_programs(policy, config, circuit.sizes(hardware.device.model))
-    device = EmulatedDevice(0, gpu.vram_bytes, hardware.transfer)
     total = proofs * partitions
-    began = time.monotonic()
+    devices = where.devices(gpus, limit_bytes)
     try:
-        ended = Run((device,), groth16, recorder).execute(
+        key = where.prepare(circuit.key, devices)
+        groth16 = Groth16(key, lambda partition: circuit.job(partition, key), where.means(threads, devices))
+        programs = engine_programs(policy, config, circuit.sizes(where.model))
+        began = time.monotonic()
+        ended = Run(devices, groth16, recorder).execute(
             programs, deadline_s, (lambda done: progress(done, total)) if progress else None
         )
+        wall_s = time.monotonic() - began
+        notes = where.notes(threads, devices)
     finally:
-        device.close()
-    wall_s = time.monotonic() - began
+        for device in devices:
+            device.close()
 
     outcomes = ended.results.get("collector") or ()
     partition_proofs, failures = _verified(groth16, outcomes, circuit)
     outcome, explanation = _judge(ended, outcomes, failures, total)
     conditions = {
         "policy": policy.name, **policy.options, "c": proofs, "j": in_flight, "pw": synthesis_workers,
-        "gw": gpu_workers, "gt": threads, "partitions": partitions, "lookahead": lookahead, "gpus": 1,
-        "vram_bytes": gpu.vram_bytes, "vram_equivalent_bytes": equivalent_bytes, "workload": circuit.shape.name,
-        "hardware": hardware.name, "backend": "host", "seed": seed,
+        "gw": gpu_workers, "gt": threads, "partitions": partitions, "lookahead": lookahead, "gpus": gpus,
+        "vram_bytes": limit_bytes, "vram_equivalent_bytes": equivalent_bytes, "workload": circuit.shape.name,
+        "hardware": where.hardware, "backend": where.backend, "seed": seed,
     }  # fmt: skip
     metrics, reasons = _metrics(recorder, partitions, wall_s, conditions)
     proved = [outcome.partition.proof for outcome in outcomes if outcome.ok]
@@ -221,9 +229,9 @@ def run_live(
         metrics=metrics,
         reasons=reasons,
         conditions=conditions,
-        devices=(_device(gpu, hardware, equivalent_bytes),),
-        inputs={**circuit.digests, f"hardware {hardware.name}": hardware.digest},
-        notes=_notes(circuit, hardware, threads),
+        devices=tuple(_device(gpu, where, equivalent_bytes) for gpu in cards),
+        inputs={**circuit.digests, **where.inputs},
+        notes=(*_notes(circuit), *notes, "Proofs were verified after the timed part."),
         wall_s=wall_s,
         waits_for=ended.waits_for,
         leaks=ended.leaks,
@@ -231,10 +239,11 @@ def run_live(
     )
 
 
-def _device(gpu: Gpu, hardware: Hardware, equivalent_bytes: int) -> dict[str, Any]:
+def _device(gpu: Gpu, where: Place, equivalent_bytes: int) -> dict[str, Any]:
     return {
+        **where.facts,
         "index": gpu.index,
-        "name": hardware.title,
+        "name": where.title,
         "vram_limit_bytes": gpu.vram_bytes,
         "margin_bytes": gpu.margin_bytes,
         "vram_equivalent_bytes": equivalent_bytes,
@@ -256,13 +265,29 @@ def _workload(workload: Workload | str | int) -> tuple[int, int]:
     return log2_domain, workload.partitions_per_proof
 
 
-def _check_numbers(proofs: int, partitions: int, gpu_workers: int, synthesis_workers: int, threads: int) -> None:
+def _check_memory(where: Place, equivalent_bytes: int, limit_bytes: int, margin_bytes: int) -> None:
+    if limit_bytes <= margin_bytes:
+        raise BadInput(
+            f"vram {format_size(equivalent_bytes)}: the engine leaves {format_size(where.margin_bytes)} "
+            "free, so nothing remains; give more"
+        )
+    if where.card_bytes is not None and limit_bytes > where.card_bytes:
+        raise BadInput(
+            f"vram {format_size(equivalent_bytes)}: the card, {where.title}, has {format_size(where.card_bytes)}; "
+            "give less"
+        )
+
+
+def _check_numbers(
+    proofs: int, partitions: int, gpu_workers: int, synthesis_workers: int, threads: int, gpus: int
+) -> None:
     if proofs * partitions > MAX_PARTITIONS:
         raise BadInput(f"{proofs} proofs of {partitions} partitions are more than {MAX_PARTITIONS} partitions")
     for name, number in (
         ("gpu_workers", gpu_workers),
         ("synthesis_workers", synthesis_workers),
         ("threads", threads),
+        ("gpus", gpus),
     ):
         if not 1 <= number <= MAX_WORKERS:
             raise BadInput(f"{name} is {number}; it must be 1 to {MAX_WORKERS}")
@@ -316,13 +341,9 @@ def _metrics(
     return {name: Metric(kind, value, "measured", conditions) for name, kind, value in found.known()}, found.reasons
 
 
-def _notes(circuit: TestCircuit, hardware: Hardware, threads: int) -> tuple[str, ...]:
+def _notes(circuit: TestCircuit) -> tuple[str, ...]:
     return (
         f"TEST KEY: made from seed {circuit.seed}; whoever knows it can forge proofs. They prove nothing to anybody.",
         f"The circuit is PoRep-shaped with 2^{circuit.log2_domain} rows: sizes, sparsity and shares of a 32 GiB PoRep "
         "partition in proportion, not its statement. Every partition has a witness of its own.",
-        f"The device is emulated ({hardware.name}): kernels are the host backend's on {threads} of this machine's CPU "
-        "threads, which CPU stages compete for; transfers last as long as the profile's link takes; memory is limited "
-        "in proportion to the circuit's domain.",
-        "Proofs were verified after the timed part.",
     )

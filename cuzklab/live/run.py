@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cuzklab.backends.device import Device, Stream, Work
 from cuzklab.live.actor import Actor, RecordedEvent
 from cuzklab.live.board import Blocked, Board, Verdict, Waited, raise_pending
@@ -73,7 +75,7 @@ class Run:
         self.instruments = Instruments(recorder)
         self.workload = workload
         self.host_memory = devices[0]
-        self.pinned: set[model.HostBuffer] = set()
+        self.pinned: dict[model.HostBuffer, tuple[np.ndarray, ...]] = {}
         self.freed: set[model.HostBuffer] = set()
         self.after: dict[model.Stream, list[RecordedEvent]] = {}
         self.transfers: list[tuple[Transfer, Work]] = []

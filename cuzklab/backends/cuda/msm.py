@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import nvtx
 
+from cuzklab.backends.cuda import observe
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import DOMAIN, blocks, checked_array, cupy, device_array, launch, multiprocessors
 from cuzklab.backends.native import load
@@ -162,7 +163,8 @@ def _batches(points: Any, scalars: Any, size: int) -> Iterator[tuple[int, Any, A
         for buffer, source in zip(buffers[batch % 2], sources):
             part = buffer[: end - begin]
             if isinstance(source, np.ndarray):
-                part.set(source[begin:end], stream=copies)
+                with observe.copy(part.nbytes, module.cuda, copies):
+                    part.set(source[begin:end], stream=copies)
             else:
                 with copies:
                     part[...] = source[begin:end]

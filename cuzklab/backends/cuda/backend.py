@@ -1,0 +1,121 @@
+"""The stages' arithmetic on the current CUDA device: see `backend.Backend`.
+
+Points come from host memory, in parts: while the kernels work on one, the next crosses the link. That takes
+page-locked memory; from other memory the result is the same and the copies are in the open.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import nvtx
+
+from cuzklab.backends.cuda import msm, observe, transform
+from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy
+
+_SLICES = 8
+"""Parts that the points of a masked sum come in, as in the modelled engine."""
+_LEAST_SLICE = 1 << 14
+
+
+class CudaBackend:
+    """The GPU that is CuPy's current device."""
+
+    name = "cuda"
+
+    def empty(self, *shape: int) -> Any:
+        return cupy().empty(shape, np.uint64)
+
+    def fill(self, target: Any, source: np.ndarray) -> None:
+        _copy(target[: len(source)], source)
+        target[len(source) :] = 0
+
+    def h_polynomial(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
+        return transform.h_polynomial(a, b, c)
+
+    def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None) -> np.ndarray:
+        if len(points) <= msm._STREAMED_POINTS:
+            points, scalars = _on_device("points", points, 12), _on_device("scalars", scalars, 4)
+        return msm.msm_g1(points, scalars)
+
+    def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
+        return _masked_sum("g1", 12, points, bitmap)
+
+    def masked_sum_g2(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
+        return _masked_sum("g2", 24, points, bitmap)
+
+    def warm(self, domain: int) -> None:
+        """Compile and load what the stages of a circuit of that domain need, and build the tables of its transforms."""
+        zeros = [cupy().zeros((domain, 4), np.uint64) for _ in range(3)]
+        self.h_polynomial(*zeros)
+        nothing = np.zeros(1, np.uint64)
+        self.msm_g1(np.zeros((1, 12), np.uint64), np.zeros((1, 4), np.uint64))
+        self.masked_sum_g1(np.zeros((1, 12), np.uint64), nothing)
+        self.masked_sum_g2(np.zeros((1, 24), np.uint64), nothing)
+        cupy().cuda.get_current_stream().synchronize()
+
+
+def _copy(target: Any, source: np.ndarray) -> None:
+    cuda = cupy().cuda
+    with observe.copy(source.nbytes, cuda):
+        target.set(source, stream=cuda.get_current_stream())
+
+
+def _on_device(name: str, array: Any, width: int) -> Any:
+    """An array on the device, queued to be copied there if it is numpy's."""
+    checked_array(name, array, np.uint64, None, width)
+    if not isinstance(array, np.ndarray):
+        return array
+    target = cupy().empty(array.shape, np.uint64)
+    if len(array):
+        _copy(target, array)
+    return target
+
+
+def _slices(points: np.ndarray) -> Iterator[tuple[int, Any]]:
+    """Parts of the points on the device, each with its first index; the next is copied while one is used."""
+    module, n = cupy(), len(points)
+    cuda = module.cuda
+    size = max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES)))
+    edges = [(begin, min(begin + size, n)) for begin in range(0, n, size)]
+    main, copies = cuda.get_current_stream(), cuda.Stream(non_blocking=True)
+    buffers = [module.empty((min(size, n), points.shape[1]), np.uint64) for _ in edges[:2]]
+    used = [main.record(), main.record()]  # the buffers' memory may be in use by earlier work of this stream
+
+    def upload(number: int) -> Any:
+        begin, end = edges[number]
+        copies.wait_event(used[number % 2])
+        part = buffers[number % 2][: end - begin]
+        with observe.copy(part.nbytes, cuda, copies):
+            part.set(points[begin:end], stream=copies)
+        return copies.record()
+
+    arrived = upload(0)
+    for number, (begin, end) in enumerate(edges):
+        main.wait_event(arrived)
+        if number + 1 < len(edges):
+            arrived = upload(number + 1)
+        yield begin, buffers[number % 2][: end - begin]
+        used[number % 2] = main.record()
+    copies.synchronize()
+
+
+def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
+    if not isinstance(points, np.ndarray):
+        return (msm.masked_sum_g1 if group == "g1" else msm.masked_sum_g2)(points, bitmap)
+    n = len(checked_array("points", points, np.uint64, None, width))
+    checked_array("bitmap", bitmap, np.uint64, -(-n // 64))
+    if n == 0:
+        return np.zeros(width, np.uint64)
+    with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
+        bits = bitmap
+        if isinstance(bitmap, np.ndarray):
+            bits = cupy().empty(bitmap.shape, np.uint64)
+            used_bytes = -(-n // 8)
+            _copy(bits.view(np.uint8)[:used_bytes], bitmap.view(np.uint8)[:used_bytes])
+        terms = [
+            msm.masked_sum_term(group, part, bits[begin // 64 : -(-(begin + len(part)) // 64)])
+            for begin, part in _slices(points)
+        ]
+        joined = cupy().asnumpy(cupy().concatenate(terms))
+    return msm._host_sum(group, joined, np.zeros(len(joined), np.uint32))
