@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cuzklab.cli.options import Backend, Json, Parameters, Threads, app, emit, host_only, parameters_of, print_table
+from cuzklab.cli.options import (
+    Backend,
+    BackendOrSim,
+    Json,
+    Parameters,
+    Threads,
+    app,
+    backend_in_force,
+    emit,
+    parameters_of,
+    print_table,
+)
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -19,7 +30,7 @@ app.add_typer(bench, name="bench")
 def report(
     experiment: Annotated[str, typer.Argument(help="Name of a report (phase10), or path of a notebook.")],
     parameters: Parameters = None,
-    backend: Backend = "auto",
+    backend: BackendOrSim = "auto",
     out: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Folder of the report; an interrupted one goes on. A new one by default."),
@@ -29,12 +40,18 @@ def report(
 ) -> None:
     """Run an experiment and write its post-mortem: one HTML file, the verdict as JSON, and the runs beneath."""
     from cuzklab.report import NotebookFailed, write_report
+    from cuzklab.report.notebook import parameters_of as declared_parameters
+    from cuzklab.report.write import notebook_of
 
-    host_only(backend)
+    given = parameters_of(parameters)
+    if "backend" in declared_parameters(notebook_of(experiment)):
+        given.setdefault("backend", backend_in_force(backend, simulated=True))
+    elif backend != "auto":
+        raise BadInput(f"--backend {backend}: {experiment} has no parameter `backend`; it runs where it says itself")
     place = out or Path("reports") / f"{Path(experiment).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         with progress(f"report {experiment}") as show:
-            written = write_report(experiment, place, parameters_of(parameters), deadline_s=deadline, progress=show)
+            written = write_report(experiment, place, given, deadline_s=deadline, progress=show)
     except NotebookFailed as error:
         print(f"cuzklab: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -66,7 +83,7 @@ def bench_kernels(
     from cuzklab.trace.store import machine_facts
     from cuzklab.units import format_seconds
 
-    kind = host_only(backend)
+    kind = backend_in_force(backend)
     with progress("bench", quiet=as_json and not sys.stderr.isatty()) as show:
         rows = run_bench(log2_sizes=_powers(sizes), threads=threads, repeats=repeats, progress=show)
     device = str(machine_facts()["processor"])
