@@ -5,7 +5,7 @@ import pytest
 
 from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS
-from cuzklab.backends.cuda import bench, msm, transform
+from cuzklab.backends.cuda import bench, buckets, msm, transform
 from cuzklab.backends.host.field import fp_constant
 
 
@@ -25,7 +25,7 @@ def test_passes_multiply_to_the_size_and_fit_a_tile(log_n):
 
 @pytest.mark.parametrize("bits", range(2, 23))
 def test_windows_cover_every_scalar(bits):
-    cut = msm.shape(1000, bits)
+    cut = buckets.shape(1000, bits)
     assert (cut.windows - 1) * bits < 255 <= cut.windows * bits
     # The highest digit: what is left above the last position, plus the carry of the recoding's offset.
     offset = sum(1 << (bits * w + bits - 1) for w in range(cut.windows - 1))
@@ -35,7 +35,7 @@ def test_windows_cover_every_scalar(bits):
 
 @pytest.mark.parametrize("points", [1, 2, 1000, 1 << 16, 1 << 20, (1 << 24) + 1, 1 << 26, 1 << 28])
 def test_limits_of_the_kernels_hold(points):
-    cut = msm.shape(points, None, min(points, msm._BATCH_POINTS))
+    cut = buckets.shape(points, msm.window_bits(points), min(points, msm._BATCH_POINTS))
     assert 1 <= cut.segment <= 1023
     assert cut.buckets < 1 << 31
     assert min(points, msm._BATCH_POINTS) * cut.windows < 1 << 32
@@ -53,7 +53,7 @@ def test_the_host_joins_the_windows(group):
     for term, factor in zip(terms, factors):
         if factor:
             term[:] = np.concatenate([multiply(base, factor), unit, unit])
-    got = msm._host_sum(group, terms, np.array(shifts, np.uint32))
+    got = buckets.host_sum(group, terms, np.array(shifts, np.uint32))
     assert (got == multiply(base, sum(factor << shift for factor, shift in zip(factors, shifts)))).all()
 
 

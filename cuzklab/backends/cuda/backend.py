@@ -4,18 +4,19 @@ Points come from host memory, in parts: while the kernels work on one, the next 
 page-locked memory; from other memory the result is the same and the copies are in the open.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import nvtx
 
-from cuzklab.backends.cuda import msm, observe, transform
+from cuzklab.backends.cuda import buckets, msm, observe, transform
 from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy
 
 _SLICES = 8
 """Parts that the points of a masked sum come in, as in the modelled engine."""
-_LEAST_SLICE = 1 << 14
+_LEAST_SLICE = 1 << 16
+# Parts of an MSM: more leave less of the copying in the open, and cost more of the sorting.
+_BATCHES, _LEAST_BATCH, _MOST_BATCH = 4, 1 << 18, 1 << 22
 
 
 class CudaBackend:
@@ -34,9 +35,16 @@ class CudaBackend:
         return transform.h_polynomial(a, b, c)
 
     def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None) -> np.ndarray:
-        if len(points) <= msm._STREAMED_POINTS:
+        n = len(points)
+        if not isinstance(points, np.ndarray) or n <= _LEAST_BATCH:
             points, scalars = _on_device("points", points, 12), _on_device("scalars", scalars, 4)
-        return msm.msm_g1(points, scalars)
+            return msm.msm_g1(points, scalars)
+        checked_array("points", points, np.uint64, None, 12)
+        checked_array("scalars", scalars, np.uint64, n, 4)
+        size = min(max(_LEAST_BATCH, -(-n // _BATCHES)), _MOST_BATCH)
+        with nvtx.annotate("msm_g1", domain=DOMAIN):
+            cut = buckets.shape(n, msm.window_bits(n), size)
+            return buckets.joined("g1", *buckets.terms_of("g1", cut, size, buckets.batches(size, points, scalars)))
 
     def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
         return _masked_sum("g1", 12, points, bitmap)
@@ -72,34 +80,6 @@ def _on_device(name: str, array: Any, width: int) -> Any:
     return target
 
 
-def _slices(points: np.ndarray) -> Iterator[tuple[int, Any]]:
-    """Parts of the points on the device, each with its first index; the next is copied while one is used."""
-    module, n = cupy(), len(points)
-    cuda = module.cuda
-    size = max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES)))
-    edges = [(begin, min(begin + size, n)) for begin in range(0, n, size)]
-    main, copies = cuda.get_current_stream(), cuda.Stream(non_blocking=True)
-    buffers = [module.empty((min(size, n), points.shape[1]), np.uint64) for _ in edges[:2]]
-    used = [main.record(), main.record()]  # the buffers' memory may be in use by earlier work of this stream
-
-    def upload(number: int) -> Any:
-        begin, end = edges[number]
-        copies.wait_event(used[number % 2])
-        part = buffers[number % 2][: end - begin]
-        with observe.copy(part.nbytes, cuda, copies):
-            part.set(points[begin:end], stream=copies)
-        return copies.record()
-
-    arrived = upload(0)
-    for number, (begin, end) in enumerate(edges):
-        main.wait_event(arrived)
-        if number + 1 < len(edges):
-            arrived = upload(number + 1)
-        yield begin, buffers[number % 2][: end - begin]
-        used[number % 2] = main.record()
-    copies.synchronize()
-
-
 def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
     if not isinstance(points, np.ndarray):
         return (msm.masked_sum_g1 if group == "g1" else msm.masked_sum_g2)(points, bitmap)
@@ -107,15 +87,15 @@ def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
     checked_array("bitmap", bitmap, np.uint64, -(-n // 64))
     if n == 0:
         return np.zeros(width, np.uint64)
+    size = max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES)))
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
         bits = bitmap
         if isinstance(bitmap, np.ndarray):
-            bits = cupy().empty(bitmap.shape, np.uint64)
-            used_bytes = -(-n // 8)
+            bits, used_bytes = cupy().empty(bitmap.shape, np.uint64), -(-n // 8)
             _copy(bits.view(np.uint8)[:used_bytes], bitmap.view(np.uint8)[:used_bytes])
         terms = [
             msm.masked_sum_term(group, part, bits[begin // 64 : -(-(begin + len(part)) // 64)])
-            for begin, part in _slices(points)
+            for begin, part in buckets.batches(min(size, n), points)
         ]
         joined = cupy().asnumpy(cupy().concatenate(terms))
-    return msm._host_sum(group, joined, np.zeros(len(joined), np.uint32))
+    return buckets.host_sum(group, joined, np.zeros(len(joined), np.uint32))

@@ -10,7 +10,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from cuzklab.backends.cuda import field, msm, transform
+from cuzklab.backends.cuda import field, msm, multiples, transform
 from cuzklab.backends.cuda.compile import Unit, compile_unit, compiler_version, usage
 from cuzklab.resources import folder
 
@@ -20,7 +20,7 @@ ARCHITECTURES = (80, 90, 120)
 
 def units() -> list[Unit]:
     """Every unit of the backend."""
-    return [field.UNIT, Unit("ceilings.cu"), *transform.units(), *msm.units()]
+    return [field.UNIT, Unit("ceilings.cu"), *transform.units(), *msm.units(), *multiples.units()]
 
 
 def recorded_path() -> Path:
