@@ -181,9 +181,8 @@ def execute(
     out: Path,
     parameters: Mapping[str, Any] | None = None,
     report: Report = lambda share, words="": None,
-    backend: str = "auto",
 ) -> list[Run]:
-    """Carry an experiment out.
+    """Carry an experiment out. Its parameter `backend` says where live runs execute; "sim" leaves them out.
 
     Parameters
     ----------
@@ -194,8 +193,6 @@ def execute(
     parameters : mapping, optional
         Values that replace the experiment's.
     report : callable (share, words), optional
-    backend : {"auto", "cuda", "host", "sim"}
-        Where live runs execute; "auto" is the GPU where there is one, "sim" leaves them out.
 
     Returns
     -------
@@ -203,7 +200,7 @@ def execute(
         One for each step, in the order of the experiment.
     """
     experiment = load(name, parameters)
-    where = choose(backend, offers=("cuda", "host", "sim")).name
+    where = choose(experiment.parameters.get("backend", "auto"), offers=("cuda", "host", "sim")).name
     todo = list(steps(experiment, where))
     keys: dict[str, str] = {}
     for step in todo:

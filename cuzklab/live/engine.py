@@ -202,7 +202,7 @@ def run_live(
             programs, deadline_s, (lambda done: progress(done, total)) if progress else None
         )
         wall_s = time.monotonic() - began
-        notes = where.notes(threads, devices)
+        notes, facts = where.notes(threads, devices), [where.facts(device) for device in devices]
     finally:
         for device in devices:
             device.close()
@@ -229,7 +229,7 @@ def run_live(
         metrics=metrics,
         reasons=reasons,
         conditions=conditions,
-        devices=tuple(_device(gpu, where, equivalent_bytes) for gpu in cards),
+        devices=tuple(_device(gpu, where, equivalent_bytes, known) for gpu, known in zip(cards, facts, strict=True)),
         inputs={**circuit.digests, **where.inputs},
         notes=(*_notes(circuit), *notes, "Proofs were verified after the timed part."),
         wall_s=wall_s,
@@ -239,9 +239,9 @@ def run_live(
     )
 
 
-def _device(gpu: Gpu, where: Place, equivalent_bytes: int) -> dict[str, Any]:
+def _device(gpu: Gpu, where: Place, equivalent_bytes: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **where.facts,
+        **facts,
         "index": gpu.index,
         "name": where.title,
         "vram_limit_bytes": gpu.vram_bytes,

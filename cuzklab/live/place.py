@@ -42,6 +42,8 @@ class Place:
         Hashes of the files that it rests on.
     notes : (threads, devices) -> tuple of str
         What a reader of its figures must know.
+    facts : (device) -> mapping
+        What is known of a device after a run.
     """
 
     backend: str
@@ -56,7 +58,7 @@ class Place:
     means: Callable[[int, tuple[Device, ...]], Means]
     notes: Callable[[int, tuple[Device, ...]], tuple[str, ...]]
     inputs: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Callable[[Device], Mapping[str, Any]] = lambda device: {}
 
 
 def place(backend: str, hardware: Hardware | str | None) -> Place:
@@ -148,5 +150,10 @@ def _real() -> Place:
         prepare=prepare,
         means=means,
         notes=notes,
-        facts=found.facts(),
+        facts=lambda device: {
+            **found.facts(),
+            "workspace_bytes": device.workspace_bytes,
+            "physical_peak_bytes": device.physical_bytes,
+            "clock_uncertainty_ns": device.clock_uncertainty_ns,
+        },
     )

@@ -10,7 +10,7 @@ import numpy as np
 import nvtx
 
 from cuzklab.backends.cuda import buckets, msm, observe, transform
-from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy
+from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, refusing_in_one_line
 
 _SLICES = 8
 """Parts that the points of a masked sum come in, as in the modelled engine."""
@@ -24,16 +24,20 @@ class CudaBackend:
 
     name = "cuda"
 
+    @refusing_in_one_line
     def empty(self, *shape: int) -> Any:
         return cupy().empty(shape, np.uint64)
 
+    @refusing_in_one_line
     def fill(self, target: Any, source: np.ndarray) -> None:
         _copy(target[: len(source)], source)
         target[len(source) :] = 0
 
+    @refusing_in_one_line
     def h_polynomial(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
         return transform.h_polynomial(a, b, c)
 
+    @refusing_in_one_line
     def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None) -> np.ndarray:
         n = len(points)
         if not isinstance(points, np.ndarray) or n <= _LEAST_BATCH:
@@ -46,9 +50,11 @@ class CudaBackend:
             cut = buckets.shape(n, msm.window_bits(n), size)
             return buckets.joined("g1", *buckets.terms_of("g1", cut, size, buckets.batches(size, points, scalars)))
 
+    @refusing_in_one_line
     def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
         return _masked_sum("g1", 12, points, bitmap)
 
+    @refusing_in_one_line
     def masked_sum_g2(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
         return _masked_sum("g2", 24, points, bitmap)
 
