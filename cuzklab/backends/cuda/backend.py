@@ -12,10 +12,9 @@ import nvtx
 from cuzklab.backends.cuda import buckets, msm, observe, transform
 from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, refusing_in_one_line
 
-_SLICES = 8
-"""Parts that the points of a masked sum come in, as in the modelled engine."""
-_LEAST_SLICE = 1 << 16
-# Parts of an MSM: more leave less of the copying in the open, and cost more of the sorting.
+# Parts that the points of a masked sum come in, as in the modelled engine; smaller ones take longer than their copies.
+_SLICES, _LEAST_SLICE = 8, 1 << 18
+# Parts of an MSM: more leave less of the copying in the open, and cost more of the sorting. Measured on an H200.
 _BATCHES, _LEAST_BATCH, _MOST_BATCH = 4, 1 << 18, 1 << 22
 
 
