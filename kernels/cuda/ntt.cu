@@ -26,7 +26,7 @@
 
 // Products side by side, each a chain of dependent steps.
 #ifndef FACTORS_AT_ONCE
-#define FACTORS_AT_ONCE 2
+#define FACTORS_AT_ONCE (LOG_R == 9 ? 8 : 2)  // 2^9 has one kind of step, so code has room
 #endif
 
 namespace {

@@ -222,13 +222,16 @@ def terms_of(
     )  # fmt: skip
     launch(unit, "chunk_sums", blocks(chunks, 128), 128, arguments)
     index_bits = (max(of_set, of_last) - 1).bit_length()
-    terms = module.empty((cut.sets * (1 + index_bits), 2 * limbs), np.uint64)
+    # Few sets would leave most of the device idle: then each sum is made in parts, and the host joins these, too.
+    terms_of_set = 1 + index_bits
+    in_parts = max(1, min(multiprocessors() // (cut.sets * terms_of_set), -(-of_set // 1024)))
+    terms = module.empty((cut.sets * terms_of_set * in_parts, 2 * limbs), np.uint64)
     arguments = (weighted, plain, np.uint32(of_set), np.uint32(of_last), terms)
-    launch(unit, "bit_sums", (1 + index_bits, cut.sets), 256, arguments)
+    launch(unit, "bit_sums", (terms_of_set, cut.sets, in_parts), 256, arguments)
     chunk_bits = cut.chunk.bit_length() - 1
     inside = np.array([0, *(chunk_bits + j for j in range(index_bits))], np.uint32)
     shifts = (np.arange(cut.sets, dtype=np.uint32)[:, None] * np.uint32(cut.bits) + inside).reshape(-1)
-    return terms, shifts, first_bad
+    return terms, np.repeat(shifts, in_parts), first_bad
 
 
 def joined(group: str, terms: Any, shifts: np.ndarray, first_bad: Any) -> np.ndarray:

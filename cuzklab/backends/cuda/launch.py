@@ -69,6 +69,10 @@ def multiprocessors() -> int:
     return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
 
 
+class NotEnoughMemory(BadInput):
+    """Device memory does not suffice; smaller work may."""
+
+
 def free_bytes() -> int:
     """Device memory that CuPy could hand out now: the device's and the pool's, within the pool's limit."""
     pool = cupy().get_default_memory_pool()
@@ -94,7 +98,7 @@ def refusing_in_one_line(work: Callable[Given, Result]) -> Callable[Given, Resul
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             raise BadInput(f"CUDA: {_one_line(error)}; {_what_now(cuda)}") from None
         cupy().get_default_memory_pool().free_all_blocks()
-        raise BadInput(
+        raise NotEnoughMemory(
             f"CUDA: {reason[:1].lower()}{reason[1:]}, {format_size(free_bytes())} are free; "
             "use a smaller size, free arrays, or use --backend host"
         )
@@ -175,7 +179,7 @@ def timed_launches() -> Iterator[dict[str, float]]:
 def launch(
     unit: Unit,
     kernel: str,
-    grid: int | tuple[int, int],
+    grid: int | tuple[int, ...],
     block: int,
     arguments: Sequence[Any],
     shared_bytes: int = 0,

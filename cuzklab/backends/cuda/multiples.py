@@ -16,6 +16,7 @@ from cuzklab.backends.cuda.buckets import LIMBS, SCALAR_BITS, batches, joined, s
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import (
     DOMAIN,
+    NotEnoughMemory,
     blocks,
     checked_array,
     cupy,
@@ -120,7 +121,7 @@ def store_multiples(points: Any, *, bits: int | None = None, multiples: int | No
     size = min(n, _SLICE_POINTS)
     needed, free = rows * n * limbs * 8 + size * limbs * 8, free_bytes()
     if needed > free:
-        raise BadInput(
+        raise NotEnoughMemory(
             f"fixed base: the table of {rows} multiples of {n:,} points takes {format_size(needed)} of device memory, "
             f"{format_size(free)} are free; {_less(rows)}"
         )
