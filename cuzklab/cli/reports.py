@@ -52,7 +52,3 @@ def report(
     else:
         print(f"{written.verdict['decision']}: {written.verdict['sentence']}")
         print(f"report   {written.html}\nverdict  {written.verdict_file}\nruns     {written.html.parent / 'runs'}")
-
-
-from cuzklab.cli.options import BackendOrSim, Json, Parameters, app, backend_in_force, emit, parameters_of
-from cuzklab.errors import BadInput
