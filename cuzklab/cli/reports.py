@@ -31,7 +31,9 @@ def report(
 
     given = parameters_of(parameters)
     if "backend" in declared_parameters(notebook_of(experiment)):
-        given.setdefault("backend", backend_in_force(backend, simulated=True))
+        # Runs of a GPU that lie there already can be reported on where there is none.
+        stored = backend == "cuda" and out is not None and (out / "runs").is_dir()
+        given.setdefault("backend", "cuda" if stored else backend_in_force(backend, simulated=True))
     elif backend != "auto":
         raise BadInput(f"--backend {backend}: {experiment} has no parameter `backend`; it runs where it says itself")
     place = out or Path("reports") / f"{Path(experiment).stem}-{time.strftime('%Y%m%d-%H%M%S')}"

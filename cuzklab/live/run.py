@@ -232,6 +232,9 @@ class Run:
                 actor.thread.join()
             for device in self._devices:
                 device.sync()
+        except Exception as error:  # the device itself has failed
+            with self.board.mutex:
+                self.board.stop(Verdict("fault", f"{type(error).__name__}: {error}"))
         finally:
             done.set()
 
@@ -251,7 +254,13 @@ class Run:
     def _complete_transfers(self) -> None:
         """Record the copies; asynchronous ones have had an end only now."""
         for row, work in self.transfers:
-            work.wait()
+            try:
+                work.wait()
+            except Exception as error:
+                text = f"a copy of {row.bytes} B for {row.partition} failed: {type(error).__name__}: {error}"
+                with self.board.mutex:
+                    self.board.stop(Verdict("fault", text))
+                continue
             row.start, row.end = work.transfer_ns
             self.instruments.add(row)
 

@@ -40,7 +40,7 @@ def proof_bytes(proof):
     return b"".join(point.tobytes() for point in (proof.a, proof.b, proof.c))
 
 
-@pytest.mark.parametrize("log2_domain", [8, 10, 13, 15])
+@pytest.mark.parametrize("log2_domain", [8, 10, 13, 15, 17])
 def test_a_proof_is_the_hosts_byte_for_byte(log2_domain):
     circuit = circuits.circuit_with_test_key(log2_domain, 3)
     job = circuit.job(Partition(0, 0, circuit.sizes(DeviceModel(1))))
@@ -78,6 +78,41 @@ def test_every_policy_proves_on_the_gpu(policy):
         proof, _ = prove(circuit.key, job.witness, r=job.r, s=job.s)
         assert proof_bytes(result.partition_proofs[f"p0.{index}"]) == proof_bytes(proof)
     check_trace(result, circuit, partitions)
+
+
+@pytest.mark.parametrize("policy", ["phase8", "phase9", "phase12"])
+@pytest.mark.parametrize("log2_domain", [16, pytest.param(20, marks=pytest.mark.slow)])
+def test_partitions_of_a_size_that_fills_the_gpu(log2_domain, policy):
+    """A 16 GiB card in proportion to the circuit, where two staged partitions do not fit beside each other."""
+    partitions = 4
+    result = run_live(
+        policy, log2_domain, backend="cuda", proofs=1, partitions=partitions, gpu_workers=2, synthesis_workers=4,
+        threads=2, vram_bytes=16 * GiB, deadline_s=100,
+    )  # fmt: skip
+    assert (result.outcome, result.explanation, result.leaks) == ("ok", "", ())
+    assert result.verified == (0,)
+    check_trace(result, circuits.circuit_with_test_key(log2_domain, 1), partitions)
+
+
+def test_a_kernels_fault_is_one_line(tmp_path):
+    """In a process of its own, which such a fault ends the use of the device for."""
+    script = (
+        "import cupy, numpy as np\n"
+        "from cuzklab.backends import cuda\n"
+        "from cuzklab.backends.cuda.device import CudaDevice\n"
+        "from cuzklab.errors import BadInput\n"
+        "device = CudaDevice(0, 1 << 20)\n"
+        "nowhere = cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(1 << 20, 1 << 20, None, 0), 0)\n"
+        "values = cupy.ndarray((1000, 4), np.uint64, nowhere)\n"
+        "work = device.stream('s').run(lambda: cuda.fr_mul(values, values))\n"
+        "try:\n    work.wait()\nexcept cupy.cuda.runtime.CUDARuntimeError as error:\n    print('raised', error)\n"
+        "try:\n    device.close()\nexcept BadInput as error:\n    print(error)\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=root, timeout=60)
+    raised, said = done.stdout.splitlines()
+    assert raised.startswith("raised cudaErrorIllegalAddress")
+    assert said.startswith("CUDA: cudaErrorIllegalAddress") and said.endswith("use of gpu0: start it anew")
 
 
 def check_trace(result, circuit, partitions):

@@ -1,14 +1,16 @@
 """Whole engines on the device of the CUDA backend, its CUDA played by software and its kernels by the CPU's."""
 
 import dataclasses
+import threading
 
 import pytest
 
 from cuzklab.backends.cuda.device import CudaDevice
+from cuzklab.errors import BadInput
 from cuzklab.live import circuit as circuits
 from cuzklab.live import engine, run_live
 from cuzklab.live.place import place
-from cuzklab.live.stages import Means
+from cuzklab.live.stages import Groth16, Means
 from cuzklab.stages import STAGES, DeviceModel
 from cuzklab.units import GiB
 from tests.cuda_live import software_cupy
@@ -93,3 +95,35 @@ def test_two_devices_share_the_work(software):
     assert {row.device for row in result.recorder.rows["kernels"]} <= {0, 1}
     assert {row.lock for row in result.recorder.rows["locks"]} <= {"gpu0.lock", "gpu1.lock"}
     assert set(STAGES) >= {row.span.partition(".")[0] for row in result.recorder.rows["kernels"]}
+
+
+class Fails(software_cupy.cuda.Event):
+    """An event of a device that a kernel's fault has taken along."""
+
+    def synchronize(self):
+        raise software_cupy.CUDARuntimeError(700)
+
+
+def test_a_device_that_fails_is_one_line_and_leaves_no_thread(software, monkeypatch):
+    before = threading.active_count()
+    launch = Groth16.launch
+
+    def breaks(self, *arguments):
+        monkeypatch.setattr(software_cupy.cuda, "Event", Fails)
+        launch(self, *arguments)
+
+    monkeypatch.setattr(Groth16, "launch", breaks)
+    with pytest.raises(BadInput, match=r"^CUDA: status 700; this ended the process's use of gpu0: start it anew$"):
+        run_live("phase9", LOG2_DOMAIN, backend="cuda", proofs=1, partitions=2, gpu_workers=2,
+                 vram_bytes=100 * GiB, deadline_s=60)  # fmt: skip
+    assert threading.active_count() == before
+
+
+def test_a_copy_that_fails_is_a_fault_of_the_run(software, monkeypatch):
+    def refuses(*arguments):
+        raise software_cupy.CUDARuntimeError(1)
+
+    monkeypatch.setattr(software_cupy.runtime, "memcpyAsync", refuses)
+    result = run_live("phase9", LOG2_DOMAIN, backend="cuda", proofs=1, partitions=1, gpu_workers=1,
+                      vram_bytes=100 * GiB, deadline_s=60)  # fmt: skip
+    assert result.outcome == "fault" and "failed: CUDARuntimeError: status 1" in result.explanation

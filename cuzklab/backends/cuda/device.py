@@ -18,6 +18,7 @@ from cuzklab.backends.cuda.launch import cupy as usable_cupy
 from cuzklab.backends.cuda.memory import DeviceAllocator, HostPool, pinned_copy
 from cuzklab.backends.cuda.streams import CudaStream, CudaWork
 from cuzklab.backends.device import DeviceMemoryExhausted, Memory
+from cuzklab.errors import BadInput
 
 _MOST_THREADS = 256
 
@@ -200,8 +201,24 @@ class CudaDevice:
                 work.finish()
 
     def close(self) -> None:
+        """See `device.Device`.
+
+        Raises
+        ------
+        BadInput
+            A kernel's fault has ended this process's use of the device.
+        """
+        try:
+            self._close()
+        except self.cuda.runtime.CUDARuntimeError as error:
+            raise BadInput(
+                f"CUDA: {' '.join(str(error).split())}; this ended the process's use of {self.name}: start it anew"
+            ) from None
+        finally:
+            self._threads.shutdown()
+
+    def _close(self) -> None:
         self.sync()
-        self._threads.shutdown()
         with self._mutex, self.cuda.Device(self.index):
             for memory in self._live:
                 memory.array = None
