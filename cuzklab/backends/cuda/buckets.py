@@ -44,6 +44,10 @@ _TOP_WORD = 0x73EDA753299D7D48  # of r
 _SCATTER_ENTRIES = 1 << 22
 
 
+# Tasks that keep a large GPU busy to the end.
+_FULL_DEVICE = 1 << 17
+
+
 @dataclass(frozen=True)
 class Shape:
     """How a sum is cut up.
@@ -84,8 +88,10 @@ def shape(points: int, bits: int, batch: int | None = None, multiples: int = 1) 
     if sets < windows:  # the last window's buckets are among others' of its set
         half = last = max(half, last)
     buckets = (sets - 1) * half + last
-    mean = -(-min(points, batch or points) * windows // buckets)
-    segment = min(max(32, -(-4 * mean // 32) * 32), 512)
+    entries = min(points, batch or points) * windows
+    segment = min(max(32, -(-4 * -(-entries // buckets) // 32) * 32), 512)
+    if sets < windows:  # buckets are few: shorter tasks, so that the device has enough of them
+        segment = min(segment, max(16, -(-entries // _FULL_DEVICE // 16) * 16))
     chunk = min(max(4, 1 << (max(1, buckets // 16384).bit_length() - 1)), 64)
     return Shape(bits, windows, sets, half, last, segment, chunk)
 

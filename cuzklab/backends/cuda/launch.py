@@ -78,7 +78,7 @@ def free_bytes() -> int:
     pool = cupy().get_default_memory_pool()
     free = cupy().cuda.runtime.memGetInfo()[0] + pool.free_bytes()
     limit = pool.get_limit()
-    return min(free, limit - pool.used_bytes()) if limit else free
+    return max(0, min(free, limit - pool.used_bytes())) if limit else free
 
 
 def refusing_in_one_line(work: Callable[Given, Result]) -> Callable[Given, Result]:

@@ -33,10 +33,11 @@ _DOUBLE = {group: Unit("multiples.cu", (("GROUP", number),)) for group, number i
 _GROUP = {12: "g1", 24: "g2"}
 # Points whose multiples are made at once, which bounds the scratch.
 _SLICE_POINTS = 1 << 22
-_BATCH_POINTS = 1 << 22
+# Smaller than msm's: all windows' lists share a region, which must stay in the L2 cache while it is filled.
+_BATCH_POINTS = 1 << 21
 
 # As msm.WINDOW_BITS: buckets are paid for once, so windows are wider.
-WINDOW_BITS = {0: 6, 9: 8, 11: 10, 13: 12, 15: 14, 16: 15, 18: 17, 20: 18, 22: 20, 24: 22}
+WINDOW_BITS = {0: 8, 6: 10, 10: 12, 12: 13, 14: 14, 16: 16, 20: 20, 22: 22}
 
 
 @dataclass(frozen=True, eq=False)
