@@ -136,6 +136,12 @@ def as_set(rows: pd.DataFrame) -> Intervals:
     return union(rows["start_ns"], rows["end_ns"])
 
 
+def _kernel_label(kernels: pd.DataFrame) -> pd.Series:
+    """A kernel's name after the stage's that it belongs to, so that it is drawn as a part of that."""
+    name, span = kernels["name"], kernels["span"]
+    return name.where((span == "") | (span == name), span + "." + name)
+
+
 def timeline(run: Run) -> pd.DataFrame:
     """Everything with an extent in time, by lane, to be drawn.
 
@@ -160,7 +166,7 @@ def timeline(run: Run) -> pd.DataFrame:
             held.assign(start=held["acquired"], end=held["released"].fillna(end), open=held["released"].isna()),
             "lock", held["lock"], "hold", root(held["worker"]),
         ),
-        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", kernels["name"]),
+        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", _kernel_label(kernels)),
         _bars(of_device, "device", _device_lane(of_device, "stages"), "gpu", of_device["name"]),
         _bars(
             transfers, "device", _device_lane(transfers, "copies"), "transfer",

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 
 from cuzklab.backends.device import Device, DeviceMemoryExhausted, Memory
 from cuzklab.live.board import Board
@@ -77,7 +78,7 @@ class DeviceMemory:
             self.freed.notify_all()
 
     def memory(self, gpu: Gpu, buffers: Iterable[Buffer], what: str) -> dict[str, Memory]:
-        """The memory of the buffers that work on a device was given, by their names.
+        """The memory of the buffers that work on a device was given, by their names; valid even if freed meanwhile.
 
         Raises
         ------
@@ -90,7 +91,7 @@ class DeviceMemory:
                     raise WrongDevice(f"{what} on gpu{gpu.index} uses {buffer.name} of gpu{buffer.gpu.index}")
                 if buffer not in self.live:
                     raise UseAfterFree(f"{what} uses {buffer.name} of {buffer.owner}, which was freed")
-                found[buffer.name] = self.live[buffer]
+                found[buffer.name] = replace(self.live[buffer])  # the device empties the original when it is freed
         return found
 
     def owners(self) -> tuple[str, ...]:

@@ -194,7 +194,7 @@ def run_live(
     total = proofs * partitions
     devices = where.devices(gpus, limit_bytes)
     try:
-        key = where.prepare(circuit.key, devices)
+        key = where.prepare(circuit.key, circuit.shape, devices, 2 * gpu_workers * gpus)
         groth16 = Groth16(key, lambda partition: circuit.job(partition, key), where.means(threads, devices))
         programs = engine_programs(policy, config, circuit.sizes(where.model))
         began = time.monotonic()

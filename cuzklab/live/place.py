@@ -11,11 +11,12 @@ from cuzklab.errors import BadInput
 from cuzklab.live.stages import Means
 from cuzklab.profiles import Hardware, load_hardware
 from cuzklab.prover.stages import DenseKey
-from cuzklab.stages import DeviceModel
+from cuzklab.stages import CircuitShape, DeviceModel
 from cuzklab.units import MiB, format_size
 
 MARGIN_BYTES = 512 * MiB
 """What an engine leaves free of a 16 GiB card when it decides by the amount of free memory."""
+_ROOM_FOR_TAILS = 1.1
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Place:
         What the formulas of the stages' sizes depend on.
     devices : (count, limit_bytes) -> tuple of Device
         Ready for a run, to be closed after it.
-    prepare : (key, device) -> key
-        Before the timed part: bring the key and the kernels into the state that they are in while an engine runs.
+    prepare : (key, shape, devices, partitions) -> key
+        Before the timed part: bring the key, the kernels and the memory of so many partitions at a time into the state
+        that they are in while an engine runs.
     means : (threads, devices) -> Means
     inputs : mapping
         Hashes of the files that it rests on.
@@ -54,7 +56,7 @@ class Place:
     card_bytes: int | None
     model: DeviceModel
     devices: Callable[[int, int], tuple[Device, ...]]
-    prepare: Callable[[DenseKey, tuple[Device, ...]], DenseKey]
+    prepare: Callable[[DenseKey, CircuitShape, tuple[Device, ...], int], DenseKey]
     means: Callable[[int, tuple[Device, ...]], Means]
     notes: Callable[[int, tuple[Device, ...]], tuple[str, ...]]
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -96,7 +98,7 @@ def _emulated(hardware: Hardware) -> Place:
         card_bytes=None,
         model=hardware.device.model,
         devices=lambda count, limit: tuple(EmulatedDevice(i, limit, hardware.transfer) for i in range(count)),
-        prepare=lambda key, devices: key,
+        prepare=lambda key, shape, devices, partitions: key,
         means=lambda threads, devices: Means(threads),
         notes=notes,
         inputs={f"hardware {hardware.name}": hardware.digest},
@@ -115,9 +117,20 @@ def _real() -> Place:
             raise BadInput(f"gpus is {count}, but this machine has {found.count}")
         return tuple(CudaDevice(index, limit_bytes) for index in range(count))
 
-    def prepare(key: DenseKey, devices: tuple[Device, ...]) -> DenseKey:
+    def prepare(key: DenseKey, shape: CircuitShape, devices: tuple[Device, ...], partitions: int) -> DenseKey:
         for device in devices:
             device.stream("warm").run(lambda: gpu.warm(key.domain)).wait()
+        # Page-locked memory for tails: an engine has it from its start, and the driver stops for whoever asks for more.
+        widths = {"l": (4, 12), "a": (4, 12), "b_g1": (4, 12), "b_g2": (24,)}
+        rows = {query: round(_ROOM_FOR_TAILS * shape.tail(query)) for query in widths}
+        kept = [
+            devices[0].host_array(rows[query], width, pinned=True)
+            for query in widths
+            for width in widths[query]
+            for _ in range(partitions)
+        ]
+        for array in kept:
+            array[...] = 0  # its pages exist from now on
         return key.moved(devices[0].pinned_copy)
 
     def means(threads: int, devices: tuple[Device, ...]) -> Means:

@@ -187,6 +187,16 @@ def host_memory_can_be_pinned_again_and_again(device, words):
     assert device.host_array(3, 4).shape == (3, 4)
 
 
+def memory_that_is_kept_pinned_is_used_again(device, words):
+    array = device.host_array(1000, 4)
+    device.pin([array], keep=True)
+    del array
+    assert device.keeps([device.host_array(1000, 4)])
+    # A little smaller is large enough, and another at the same time is another.
+    first, second = (device.host_array(990, 4, pinned=True) for _ in range(2))
+    assert device.keeps([first, second]) and first.ctypes.data != second.ctypes.data
+
+
 CONTRACT = [
     value
     for name, value in list(globals().items())

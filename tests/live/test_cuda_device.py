@@ -34,7 +34,7 @@ def software(monkeypatch):
             backend="cuda",
             hardware="software",
             devices=devices,
-            prepare=lambda key, devices: key.moved(devices[0].pinned_copy),
+            prepare=lambda key, shape, devices, partitions: key.moved(devices[0].pinned_copy),
             means=lambda threads, devices: Means(
                 threads,
                 abc=devices[0].host_array,

@@ -371,3 +371,32 @@ def test_a_host_buffer_is_pinned_by_name():
     ran = run_small({"a": lists(e.Pin(buffer))})
     assert P.abc in ran.run.pinned
     assert ran.ended.leaks == ("pinned p0.0.abc",)
+
+
+def test_memory_that_is_freed_under_a_stage_stays_valid_for_it():
+    """What a design frees too early is its fault at the next use, not a crash of the stage that is at work on it."""
+    seen = []
+
+    class Looks(SmallWorkload):
+        def launch(self, partition, stage, part, memory):
+            ready.set()
+            freed.wait(10)
+            seen.append(len(memory["d_a"].array))
+
+    ready, freed = threading.Event(), threading.Event()
+
+    @program
+    def launches():
+        buffer = yield e.Alloc(GPU, "d_a", 320, P)
+        yield e.Put(Queue("box"), buffer)
+        yield e.Launch(GPU, "ntt_h", P, uses=(buffer,))
+
+    @program
+    def frees():
+        buffer = yield e.Get(Queue("box"))
+        ready.wait(10)
+        yield e.Free(buffer)
+        freed.set()
+
+    ran = run_small({"a": launches(), "b": frees()}, Looks())
+    assert ran.ended.outcome == "ok" and seen == [40]

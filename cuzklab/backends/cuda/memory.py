@@ -21,18 +21,16 @@ _PORTABLE = 1  # cudaHostRegisterPortable: locked for every device
 
 @dataclass(eq=False)
 class Pages:
-    """A mapping of whole pages; `kept` are page-locked until the pool is closed."""
+    """A mapping of whole pages: for arrays that were asked for page-locked, or for others.
+
+    `kept` are page-locked until the pool is closed.
+    """
 
     memory: mmap.mmap
     address: int
+    for_pinned: bool
     locked: bool = False
     kept: bool = False
-
-
-def _size_class(size_bytes: int) -> int:
-    """The next multiple of an eighth of the power of two below: arrays of nearly one size share their pages."""
-    step = max(mmap.PAGESIZE, 1 << max(0, size_bytes.bit_length() - 4))
-    return -(-max(size_bytes, 1) // step) * step
 
 
 class HostPool:
@@ -48,28 +46,41 @@ class HostPool:
         self._runtime = runtime
         self._mutex = threading.Lock()
         self._pages: dict[int, Pages] = {}
-        self._free: dict[tuple[int, bool], deque[Pages]] = {}
+        self._free: list[Pages] = []
+        self._returned: deque[Pages] = deque()  # by the garbage collector, which may run anywhere
         self._foreign: set[int] = set()
 
     def array(self, *shape: int, pinned: bool = False) -> np.ndarray:
         """An array of uint64, undefined; `pinned`: page-locked, now or from an earlier use."""
         size_bytes = 8 * int(np.prod(shape, dtype=np.int64))
-        free = self._free.setdefault((_size_class(size_bytes), pinned), deque())
-        try:
-            pages = free.popleft()
-        except IndexError:
-            pages = self._map(_size_class(size_bytes))
-            if pinned:
-                self._lock(pages.address, len(pages.memory))
-                pages.locked = pages.kept = True
+        pages = self._take(size_bytes, pinned) or self._map(size_bytes, pinned)
+        if pinned and not pages.locked:
+            self._lock(pages.address, len(pages.memory))
+            pages.locked = pages.kept = True
         words = np.frombuffer(pages.memory, np.uint64, size_bytes // 8)
-        weakref.finalize(words, free.append, pages).atexit = False
+        weakref.finalize(words, self._returned.append, pages).atexit = False
         return words.reshape(shape)
 
-    def _map(self, size_bytes: int) -> Pages:
+    def _take(self, size_bytes: int, pinned: bool) -> Pages | None:
+        """The smallest pages that are free, large enough and of the kind, but not wastefully large."""
+        with self._mutex:
+            while self._returned:
+                self._free.append(self._returned.popleft())
+            fitting = [
+                pages
+                for pages in self._free
+                if pages.for_pinned == pinned and size_bytes <= len(pages.memory) <= 2 * size_bytes + mmap.PAGESIZE
+            ]
+            best = min(fitting, key=lambda pages: len(pages.memory), default=None)
+            if best is not None:
+                self._free.remove(best)
+            return best
+
+    def _map(self, size_bytes: int, for_pinned: bool) -> Pages:
+        size_bytes = max(1, -(-size_bytes // mmap.PAGESIZE)) * mmap.PAGESIZE
         memory = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.madvise(mmap.MADV_HUGEPAGE)
-        pages = Pages(memory, np.frombuffer(memory, np.uint8).ctypes.data)
+        pages = Pages(memory, np.frombuffer(memory, np.uint8).ctypes.data, for_pinned)
         with self._mutex:
             self._pages[pages.address] = pages
         return pages
@@ -127,7 +138,6 @@ class HostPool:
             for address in self._foreign:
                 self._runtime.hostUnregister(address)
             self._foreign.clear()
-            self._free.clear()
 
 
 _copies: dict[int, np.ndarray] = {}
