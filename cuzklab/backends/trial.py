@@ -71,7 +71,8 @@ def compare(
         log2 of the size.
     change : Change
     backend : {"cuda", "host"}
-        On the host, one thread, judged by the shipped build; on a GPU, judged by the CPU path.
+        On the host, one thread, judged by the shipped build; on a GPU, judged by the CPU path at a small size and by
+        the shipped kernel at this one.
     repeats : int
         Timed calls of each.
 
@@ -194,10 +195,14 @@ def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -
         finally:
             launch.use_kernels(None)
 
+    with in_force(None, {}):
+        wanted = bench.result_of(kernel, 1 << log_n, inputs)
+
     def variant(tree: Path | None, tried: Change) -> Callable[[], float]:
         with in_force(tree, tried.macros):
             transform.release_tables()
-            if not bench.agrees_with_host(kernel, **tried.options):
+            right = bench.agrees_with_host(kernel, **tried.options)
+            if not right or not (bench.result_of(kernel, 1 << log_n, inputs, **tried.options) == wanted).all():
                 raise _wrong(kernel, log_n)
             work, on_host = bench.work_for(kernel, 1 << log_n, inputs, **tried.options)
 

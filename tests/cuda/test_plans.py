@@ -6,6 +6,7 @@ import pytest
 from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS
 from cuzklab.backends.cuda import bench, buckets, msm, transform
+from cuzklab.backends.cuda import multiples as store
 from cuzklab.backends.host.field import fp_constant
 
 
@@ -42,6 +43,26 @@ def test_limits_of_the_kernels_hold(points):
     assert cut.chunk & (cut.chunk - 1) == 0
 
 
+@pytest.mark.parametrize("bits", range(2, 27))
+@pytest.mark.parametrize("multiples", [1, 2, 3, 7, 200])
+def test_sets_of_buckets_take_every_digit_of_their_windows(bits, multiples):
+    cut = buckets.shape(5000, bits, 2048, min(multiples, -(-255 // bits)))
+    stored = -(-cut.windows // cut.sets)
+    assert stored <= multiples and (cut.sets - 1) * stored < cut.windows <= cut.sets * stored
+    offset = sum(1 << (bits * w + bits - 1) for w in range(cut.windows - 1))
+    top = (FR_MODULUS - 1 + offset) >> (bits * (cut.windows - 1))
+    assert 1 << (bits - 1) <= cut.half and top <= cut.last
+    assert cut.sets == cut.windows or cut.half == cut.last
+    assert 1 <= cut.segment <= 1023
+
+
+@pytest.mark.parametrize("log_n", range(28))
+def test_indices_reach_every_stored_multiple(log_n):
+    assert store.table_bytes("g1", 1 << log_n) // 96 < 1 << 31
+    cut = buckets.shape(1 << log_n, msm.window_bits(1 << log_n, store.WINDOW_BITS), store._BATCH_POINTS, 32)
+    assert (cut.sets, cut.buckets < 1 << 31) == (1, True)
+
+
 @pytest.mark.parametrize("group", ["g1", "g2"])
 def test_the_host_joins_the_windows(group):
     """XYZZ sums with Z = 1, infinity among them, shifts in any order and twice the same."""
@@ -58,7 +79,16 @@ def test_the_host_joins_the_windows(group):
 
 
 def test_floors_follow_from_counts():
-    assert bench.floor_ms("ntt", 10, 112e3) == 1024 * 4
+    assert bench.floor_ms("ntt", 10, 93e3) == 1024 * 4
     assert bench.floor_ms("masked_sum_g1", 10, 1e3) == 512 * (8 * 294 + 2 * 231)
     best = min(-(-255 // c) * (1024 * 2814 + (1 << c) * 3990) for c in range(4, 26))
     assert bench.floor_ms("msm_g1", 10, 1e3) == best
+    shared = min(-(-255 // c) * 1024 * 2814 + (1 << c) * 3990 for c in range(4, 26))
+    assert bench.floor_ms("fixed_msm_g1", 10, 1e3) == shared < best
+
+
+@pytest.mark.parametrize("kernel", bench.KERNELS)
+def test_every_kernel_has_work_and_bytes(kernel):
+    for log_n in (4, 16, 27):
+        wide, moved = bench.work_of(kernel, log_n)
+        assert wide > 0 and moved > 0

@@ -265,6 +265,16 @@ def agrees_with_host(kernel: str, log_n: int = _CHECKED_LOG2, **options: Any) ->
     return bool((got() == wanted).all())
 
 
+@refusing_in_one_line
+def result_of(kernel: str, n: int, inputs: Inputs, **options: Any) -> Any:
+    """What a kernel makes of the bench's inputs: an array of numpy, or of the device for transforms."""
+    if kernel == "ntt":
+        values = random_scalars(n, 1)
+        transform.run_plan(transform.plan(n.bit_length() - 1, **options), values, cupy().empty_like(values))
+        return values
+    return work_for(kernel, n, inputs, **options)[0]()
+
+
 def _transform_is_right(log_n: int, passes: tuple[int, ...] | None) -> bool:
     module = cupy()
     values = random_scalars(1 << log_n, 3)

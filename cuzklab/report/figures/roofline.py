@@ -25,6 +25,10 @@ _LOOKS: Mapping[str, tuple[str, str]] = {
 _OTHER = ("#8C6BB1", "x")
 
 
+def _bytes_rate(per_s: float) -> str:
+    return f"{number(per_s / 1e12)} TB/s" if per_s >= 1e12 else f"{number(per_s / 1e9)} GB/s"
+
+
 def roofline(
     rows: Sequence[Mapping[str, Any]], operations_per_s: float, bytes_per_s: float, unit: str, conditions: str
 ) -> go.Figure | Absent:
@@ -55,21 +59,22 @@ def roofline(
             line={"color": theme.INK, "width": 2}, hoverinfo="skip",
         )
     )  # fmt: skip
+    smallest, largest = min(row["log2n"] for row in rows), max(row["log2n"] for row in rows)
+
+    def size_of(log_n: int) -> float:
+        return 6 + 6 * (log_n - smallest) / max(1, largest - smallest)
+
     for kernel in dict.fromkeys(row["kernel"] for row in rows):
         own = [row for row in rows if row["kernel"] == kernel]
         colour, symbol = _LOOKS.get(kernel, _OTHER)
-        largest = max(own, key=lambda row: row["log2n"])
         figure.add_trace(
             go.Scatter(
                 x=[row["intensity"] for row in own],
                 y=[row["operations_per_s"] / divisor for row in own],
-                mode="lines+markers+text",
+                mode="lines+markers",
                 name=theme.plain(kernel),
                 line={"color": theme.shade(colour, 0.45), "width": 1},
-                marker={"color": colour, "symbol": symbol, "size": [7 if row is not largest else 11 for row in own]},
-                text=[f"2<sup>{row['log2n']}</sup>" if row is largest else "" for row in own],
-                textposition="middle right",
-                textfont={"size": 11, "color": colour},
+                marker={"color": colour, "symbol": symbol, "size": [size_of(row["log2n"]) for row in own]},
                 customdata=[
                     (f"2<sup>{row['log2n']}</sup>", number(row["median_ms"]), 100 * row["roof_share"]) for row in own
                 ],
@@ -81,20 +86,22 @@ def roofline(
             )
         )
     lowest = min(row["operations_per_s"] for row in rows) / divisor
-    for x, y, text, anchor in (
-        (right, operations_per_s / divisor, f"multiplier, {number(operations_per_s / divisor)} {prefix}/s", "right"),
-        (left, left * bytes_per_s / divisor, f"memory, {number(bytes_per_s / 1e9)} GB/s", "left"),
-    ):
+    slope_x = (left * ridge) ** 0.5
+    limits = (
+        (right, operations_per_s, f"multiplier, {number(operations_per_s / divisor)} {prefix}/s", "right", "bottom"),
+        (slope_x, slope_x * bytes_per_s, f"memory, {_bytes_rate(bytes_per_s)}", "left", "top"),
+    )
+    for x, y, text, across, along in limits:
         figure.add_annotation(
-            x=np.log10(x), y=np.log10(y), text=text, showarrow=False, xanchor=anchor, yanchor="bottom", yshift=4,
-            xshift=8 if anchor == "left" else 0, font={"size": 12},
+            x=np.log10(x), y=np.log10(y / divisor), text=text, showarrow=False, xanchor=across, yanchor=along,
+            xshift=10 if across == "left" else 0, yshift=4 if along == "bottom" else 0, font={"size": 12},
         )  # fmt: skip
     bottom = min(lowest, left * bytes_per_s / divisor) / 1.6
     log_axis = {"type": "log", "minor": {"showgrid": False}, "dtick": 1}
     figure.update_layout(
         titled(
             "Kernels under the roof of this machine",
-            f"{conditions}. Larger marks: the largest size of each kernel.",
+            f"{conditions}. The larger the mark, the larger the size.",
             f"Roofline: rate of {unit} over {unit} a byte, for {len(rows)} measurements.",
             460,
             xaxis={**log_axis, "title": theme.axis_title(f"{unit} a byte"), "range": [np.log10(left), np.log10(right)]},
