@@ -104,7 +104,7 @@ class runtime:
     def hostRegister(address, size, flags):
         page = 4096
         pages = set(range(address // page, -(-(address + size) // page)))
-        if any(pages & others for others in runtime.locked.values()):
+        if any(pages & others for others in list(runtime.locked.values())):
             raise CUDARuntimeError(712)
         runtime.locked[address] = pages
 

@@ -160,7 +160,7 @@ def pinned_copy(source: np.ndarray, runtime: Any) -> np.ndarray:
 
 
 def _forget_copy(key: int, pool: HostPool) -> None:
-    del _copies[key]
+    _copies.pop(key)
     pool.close()
 
 
