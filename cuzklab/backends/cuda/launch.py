@@ -16,6 +16,7 @@ from cuzklab.units import format_size
 
 DOMAIN = "cuzk"
 _PLAIN_SHARED_BYTES = 48 * 1024
+_NULL = np.uint64(0)
 
 Given, Result = ParamSpec("Given"), TypeVar("Result")
 
@@ -176,6 +177,12 @@ def timed_launches() -> Iterator[dict[str, float]]:
         times[kernel] = times.get(kernel, 0.0) + cupy().cuda.get_elapsed_time(start, end)
 
 
+@functools.cache
+def _named_range(kernel: str) -> nvtx.annotate:
+    """A range that is entered for each launch of a kernel; making it anew costs several times what entering does."""
+    return nvtx.annotate(kernel, domain=DOMAIN)
+
+
 def launch(
     unit: Unit,
     kernel: str,
@@ -192,11 +199,11 @@ def launch(
         Arrays of the device, `numpy` scalars of the exact width, or None for a null pointer.
     """
     module = cupy()
-    chosen = function(in_force(unit), kernel, module.cuda.Device().id)
+    chosen = function(in_force(unit), kernel, module.cuda.runtime.getDevice())
     if shared_bytes > _PLAIN_SHARED_BYTES and chosen.max_dynamic_shared_size_bytes < shared_bytes:
         chosen.max_dynamic_shared_size_bytes = shared_bytes
-    passed = tuple(np.uint64(0) if argument is None else argument for argument in arguments)
-    with nvtx.annotate(kernel, domain=DOMAIN), observe.kernel(kernel, module.cuda):
+    passed = tuple(_NULL if argument is None else argument for argument in arguments)
+    with _named_range(kernel), observe.kernel(kernel, module.cuda):
         chosen(grid if isinstance(grid, tuple) else (grid,), (block,), passed, shared_mem=shared_bytes)
 
 

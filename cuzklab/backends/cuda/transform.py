@@ -43,19 +43,25 @@ class Pass:
     entry_shift: int
     exit: Any
 
-    @property
+    @functools.cached_property
     def unit(self) -> Unit:
         return Unit("ntt.cu", (("LOG_R", self.log_rows), ("LOG_C", self.log_columns_of_tile)))
 
-    @property
+    @functools.cached_property
     def threads(self) -> int:
         return 1 << (self.log_rows - min(self.log_rows, 3) + self.log_columns_of_tile)
 
-    @property
+    @functools.cached_property
     def shared_bytes(self) -> int:
         columns = self.log_columns_of_tile
         pitch = (1 << self.log_rows) + (1 if columns >= 3 else 8 >> columns)
         return 32 * (pitch << columns)
+
+    @functools.cached_property
+    def tables(self) -> tuple[Any, ...]:
+        """Arguments of both kernels that do not depend on the data."""
+        mask = 0 if self.entry is None else len(self.entry) - 1
+        return self.twiddles, self.entry, np.uint32(self.entry_shift), np.uint32(mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +228,7 @@ def run_plan(chosen: Plan, values: Any, spare: Any) -> None:
     log_high = passes[0].log_rows if len(passes) > 1 else 0
     for step in passes:
         rest -= step.log_rows
-        mask = np.uint32(0 if step.entry is None else len(step.entry) - 1)
-        tables = (chosen.roots, step.twiddles, step.entry, np.uint32(step.entry_shift), mask)
+        tables = (chosen.roots, *step.tables)
         grid = 1 << (log_n - step.log_rows - step.log_columns_of_tile)
         if step is not passes[-1]:
             arguments = (source, spare, np.uint32(rest), *tables)
