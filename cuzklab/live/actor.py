@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cuzklab.backends import device as devices
-from cuzklab.backends.device import KernelTime
 from cuzklab.live.board import Blocked, Stopped, raise_pending
+from cuzklab.live.rows import rows_of
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
 from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, PolicyFault, UseAfterFree
@@ -32,7 +32,7 @@ from cuzklab.policies.model import (
     Task,
 )
 from cuzklab.trace.metrics import CALL, FAILED, HOST_MEMORY, PROVED
-from cuzklab.trace.schema import Counter, Kernel, LockUse, Span, Transfer, WaitInterval
+from cuzklab.trace.schema import Counter, LockUse, Span, Transfer, WaitInterval
 
 if TYPE_CHECKING:
     from cuzklab.live.run import Run
@@ -269,21 +269,8 @@ class Actor:
                 streamed_bytes=streamed_bytes,
             )
             work.wait()
-        for kernel in work.kernels or (KernelTime(label, work.start_ns, work.end_ns),):
-            self._add(
-                Kernel(
-                    kernel.start_ns, kernel.end_ns, kernel.name, effect.stream.name, gpu.index, launched, label,
-                    self.worker, partition.name,
-                )
-            )  # fmt: skip
-        if work.transfer_ns:
-            start, end = work.transfer_ns
-            self._add(
-                Transfer(
-                    start, end, launched, work.transfer_bytes, "h2d", True, effect.stream.name, gpu.index, self.worker,
-                    partition.name,
-                )
-            )  # fmt: skip
+        for row in rows_of(work, effect, self, launched):
+            self._add(row)
 
     @contextmanager
     def _scratch(self, effect: effects.Launch) -> Iterator[None]:

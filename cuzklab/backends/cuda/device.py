@@ -218,13 +218,15 @@ class CudaDevice:
             self._threads.shutdown()
 
     def _close(self) -> None:
-        self.sync()
-        with self._mutex, self.cuda.Device(self.index):
-            for memory in self._live:
-                memory.array = None
-            self._live.clear()
-            self._live_bytes = self._backed_bytes = self._pool_bytes = 0
-            self._queues = {kind: [] for kind in self._queues}
-            self._workspace.free_all_blocks()
-            self._allocator.close()
+        try:
+            self.sync()
+            with self._mutex, self.cuda.Device(self.index):
+                for memory in self._live:
+                    memory.array = None
+                self._live.clear()
+                self._live_bytes = self._backed_bytes = self._pool_bytes = 0
+                self._queues = {kind: [] for kind in self._queues}
+                self._workspace.free_all_blocks()
+                self._allocator.close()
+        finally:
             self._host.close()
