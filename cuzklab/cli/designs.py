@@ -133,6 +133,7 @@ def run(
         int, typer.Option(min=1, help="CPU threads of each CPU stage, and of each kernel of an emulated device.")
     ] = 1,
     seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
+    stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -165,7 +166,7 @@ def run(
         result = run_live(
             design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers, in_flight=in_flight,
             synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"), hardware=hardware,
-            backend=where, threads=threads, seed=seed,
+            backend=where, threads=threads, seed=seed, sample_stacks=stacks,
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))
