@@ -6,7 +6,7 @@ import pandas as pd
 
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import as_set, device_work, window
-from cuzklab.analysis.intervals import covered, difference, total, union
+from cuzklab.analysis.intervals import difference, total, union
 from cuzklab.analysis.model import Finding, certainty_of
 from cuzklab.analysis.phrases import memory, percent, run_kind
 from cuzklab.analysis.registry import finding
@@ -42,12 +42,12 @@ def _explained(
 ) -> Finding:
     moved, whole = int(pageable["bytes"].sum()), int(rows["bytes"].sum())
     rates = {True: _rate(rows[rows["pinned"].astype(bool)]), False: _rate(pageable)}
-    against = f", pinned ones at {format_size(rates[True])}/s" if rates[True] else ""
+    beside = f", pinned ones at {format_size(rates[True])}/s" if rates[True] else ""
     return Finding(
         id="pageable_transfer",
         claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, {format_size(moved)} of"
         f" {format_size(whole)} ({percent(moved / max(whole, 1))}) were copied from or to pageable memory, at"
-        f" {format_size(rates[False])}/s{against}; no kernel ran during {format_seconds(idle * 1e-9)} of it"
+        f" {format_size(rates[False])}/s{beside}; no kernel ran during {format_seconds(idle * 1e-9)} of it"
         f" ({percent(share)} of the wall time).",
         role="against" if against else "context",
         certainty=certainty_of(run),
@@ -69,6 +69,5 @@ def _explained(
 
 def _rate(rows: pd.DataFrame) -> float:
     """Bytes a second while such a copy is under way."""
-    times = union(rows["start"], rows["end"])
-    spent = int(covered(times[:, 0], times[:, 1], times).sum())
+    spent = total(union(rows["start"], rows["end"]))
     return int(rows["bytes"].sum()) / (spent * 1e-9) if spent else 0.0
