@@ -24,39 +24,39 @@ _HELP = {
 _TEXT: Mapping[str, str] = {
     "designs": """## The designs
 
-A design is a program of steps that take time, take locks, or take memory. What is checked, run and simulated below is \
-the code of these two.""",
+A design is a program of steps that take time, take locks, or take memory. What is checked, run and simulated below
+is the code of these two.""",
     "hypothesis": "## The hypothesis\n\n{hypothesis}",
     "setup": """## Setup
 
-Real runs prove PoRep-shaped circuits that are small enough for this machine, on a device whose memory is limited to the \
-same share of a partition's buffers as the card in question. Who waits for whom, what is held and what fails to fit carry \
-over; times of an emulated device say nothing about a GPU, and those of a GPU nothing about another circuit's size. \
-Figures at 32 GiB scale are simulated.""",
+Real runs prove PoRep-shaped circuits that are small enough for this machine, on a device whose memory is limited to
+the same share of a partition's buffers as the card in question. Who waits for whom, what is held and what fails to
+fit carry over; times of an emulated device say nothing about a GPU, and those of a GPU nothing about another
+circuit's size. Figures at 32 GiB scale are simulated.""",
     "checker": """## What the checker found
 
-The checker runs the designs' own programs through every interleaving of their steps, with the buffer sizes of a 32 GiB \
-PoRep partition. What it finds is certain for the number of workers and partitions stated; it knows no times.""",
+The checker runs the designs' own programs through every interleaving of their steps, with the buffer sizes of a 32
+GiB PoRep partition. What it finds is certain for the number of workers and partitions stated; it knows no times.""",
     "timeline": """## Timeline
 
-Every run of the same engine, and below it one of each kind in detail: where a run was repeated, the one with the median \
-wall time. Where a run's backend is `host`, times are those of an emulated device on this machine; they rank designs \
-here, not on a GPU.""",
+Every run of the same engine, and below it one of each kind in detail: where a run was repeated, the one with the
+median wall time. Where a run's backend is `host`, times are those of an emulated device on this machine; they rank
+designs here, not on a GPU.""",
     "memory": """## Device memory
 
 Who holds what over time, how long buffers live, and whether another worker's would fit beside them.""",
     "locks": "## Locks\n\nHow long each lock is waited for and held, and who keeps whom waiting.",
     "attribution": """## Attribution
 
-Every idle moment of the device has one cause; what lies on the critical path of a proof is what could make it end \
+Every idle moment of the device has one cause; what lies on the critical path of a proof is what could make it end
 earlier.""",
     "overlap": """### What hides behind what
 
 A stage of the CPU is hidden while a kernel runs; what is left exposed is all that more overlap could save.""",
     "scale": """## At 32 GiB PoRep scale: a simulation
 
-Virtual runs of the same programs with the sizes of a 32 GiB PoRep partition and the rates of a published machine. These \
-are predictions of a model, not measurements.""",
+Virtual runs of the same programs with the sizes of a 32 GiB PoRep partition and the rates of a published machine.
+These are predictions of a model, not measurements.""",
     "half_minute": "### Half a minute of it, once the pipeline is full",
     "findings": "## Findings",
     "verdict": "## Verdict, and what would change it",
@@ -114,9 +114,14 @@ def _cells(name: str, stated: Mapping[str, Any], helps: Mapping[str, str]) -> It
     yield "code", _RUNS.format(name=name), ["runs"]
     yield "code", _SUMMARY, []
     for part, source in _SECTIONS:
-        text = _TEXT[part].replace("{hypothesis}", stated["hypothesis"].strip())
+        text = _flowing(_TEXT[part].replace("{hypothesis}", stated["hypothesis"].strip()))
         yield "markdown", text, []
         yield "code", source.replace("{name}", name), []
+
+
+def _flowing(text: str) -> str:
+    """Text whose paragraphs are a line each, as notebooks have them; lists keep their lines."""
+    return "\n\n".join(part if part.startswith("*") else " ".join(part.splitlines()) for part in text.split("\n\n"))
 
 
 def _one_paragraph(text: str) -> str:
@@ -221,10 +226,10 @@ show.provenance(
     post,
     parameters,
     [
-        f"cuzklab report {name} -p vram={vram} -p workers={workers}",
+        "cuzklab report {name} " + " ".join(f"-p {key}={value}" for key, value in parameters.items()),
         f"cuzklab check {plan.candidate} --workers 2 --partitions 2 --vram {vram}",
         f"cuzklab check {plan.baseline} --workers 2 --partitions 2 --vram {vram}",
-        f"cuzklab simulate {plan.candidate} --hardware {hardware} --workload {workload} -c 20 -j 15 -p gw=2 -p pw=10",
+        f"cuzklab simulate {plan.candidate} --hardware {hardware} --workload {workload} -c {simulated_proofs} -j 15 -p gw=2 -p pw=10",
     ],
 )
 conclude(post, Path(out), parameters);"""),

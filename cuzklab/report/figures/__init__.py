@@ -15,5 +15,6 @@ from cuzklab.report.figures.overlap import overlap_map, what_is_hidden
 from cuzklab.report.figures.roofline import roofline
 
 __all__ = [
-    "Absent", "critical_paths", "device_memory", "device_time", "lock_waits", "overlap_map", "roofline", "timeline", "what_is_hidden",
+    "Absent", "critical_paths", "device_memory", "device_time", "lock_waits", "overlap_map", "roofline", "timeline",
+    "what_is_hidden",
 ]  # fmt: skip
