@@ -5,7 +5,8 @@ waits for what; `costs` is the cost model, one function an effect, on `fluid` re
 memory; `tracer` records; `published` compares with what others have measured.
 """
 
-from cuzklab.simulate.published import compare_with_published, load_published
+from cuzklab.simulate.compare import compare_with_published
+from cuzklab.simulate.published import load_published
 from cuzklab.simulate.simulation import Simulation, simulate
 
 __all__ = ["Simulation", "compare_with_published", "load_published", "simulate"]

@@ -12,6 +12,7 @@ from typing import Any
 import simpy
 
 from cuzklab.policies.effects import (
+    Compute,
     Effect,
     Fork,
     FreeHost,
@@ -27,12 +28,13 @@ from cuzklab.policies.effects import (
 from cuzklab.policies.engine import Outcome
 from cuzklab.policies.model import Gpu, Partition, Program, Stream, WaitFor
 from cuzklab.simulate.actor import Actor
-from cuzklab.simulate.costs import COSTS, Machine, upload
+from cuzklab.simulate.costs import COSTS, Machine, compute, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
 from cuzklab.simulate.tracer import Tracer
 from cuzklab.simulate.world import World
 from cuzklab.stages import STAGES
 
+_SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
 # An actor that does so many things without time passing is taken to spin for ever.
 MAX_EFFECTS_AT_ONE_TIME = 100_000
 
@@ -92,7 +94,7 @@ class Interpreter:
         self._last_on: dict[Stream, simpy.Event] = {}
         self._tasks: dict[str, Actor] = {}
         if host_memory:
-            self.tracer.host_memory(host_memory.in_use_bytes)
+            self._host_memory_changed()
 
     def run(self, programs: Mapping[str, Program]) -> Ending:
         """Run programs until they have ended or none can go on."""
@@ -177,7 +179,11 @@ class Interpreter:
             result, fault = yield granted
             if fault is not None:
                 raise fault
-        if effect.lasts:
+        if type(effect) is FreeHost:
+            yield from self._free_host(actor, effect)
+        elif type(effect) is Get and isinstance(result, Partition) and actor.in_call:
+            yield from self._set_up_call(actor)
+        elif effect.lasts:
             yield from self._last(actor, effect)
         return result
 
@@ -196,13 +202,12 @@ class Interpreter:
                 if task.actor in self._tasks:  # it has not ended
                     self._tasks[task.actor].parent = child
             self.env.process(self._act(child, effect.program))
-        elif isinstance(effect, FreeHost):
-            if self._host_memory:
-                self._host_memory.freed(effect.partition, effect.buffer.size_bytes)
-                self.tracer.host_memory(self._host_memory.in_use_bytes)
         elif isinstance(effect, Get):
             if isinstance(result, Partition):
                 actor.partition, actor.took_ns = result, self.env.now
+                if self._host_memory and actor.in_call:
+                    self._host_memory.call(result)
+                    self._host_memory_changed()
         elif isinstance(effect, Put):
             self._passed_on(actor, effect.item)
         return result
@@ -226,8 +231,7 @@ class Interpreter:
                 self.tracer.call(actor, item.partition, item.ok)
             self.world.forget_partition(item.partition.name)
             if self._host_memory:
-                self._host_memory.done(item.partition)
-                self.tracer.host_memory(self._host_memory.in_use_bytes)
+                self.env.process(self._give_back(item.partition, self._host_memory.held(item.partition)))
         if isinstance(item, Outcome | Partition):
             actor.partition = None
 
@@ -240,13 +244,50 @@ class Interpreter:
             return
         if isinstance(effect, Launch):
             yield from self._launch(actor, effect)
+        elif isinstance(effect, Compute) and effect.stage in _SYNTHESES and self._host_memory:
+            yield from self._synthesise(effect, self._host_memory)
         else:
-            if self._host_memory and self._host_memory.begins(effect):
-                self.tracer.host_memory(self._host_memory.in_use_bytes)
-                self._host_memory.check()
             yield from COSTS[type(effect)](self.machine, effect)
         self._finish(actor, effect)
         self.tracer.lasted(actor, effect, start_ns)
+
+    def _synthesise(self, effect: Compute, host_memory: HostMemory) -> Generator[simpy.Event, Any, None]:
+        """A stage that allocates the partition's host memory as it goes."""
+        job = compute(self.machine, effect)
+        host_memory.begin(effect.partition, job.progress)
+        self._host_memory_changed()
+        yield job.done
+        host_memory.synthesised(effect.partition)
+        self._host_memory_changed()
+
+    def _set_up_call(self, actor: Actor) -> Generator[simpy.Event, Any, None]:
+        start_ns = self.env.now
+        yield self.machine.call_setup().done
+        if self.env.now > start_ns:
+            self.tracer.span(actor, start_ns, "split vectors", "memory", actor.device)
+
+    def _free_host(self, actor: Actor, effect: FreeHost) -> Generator[simpy.Event, Any, None]:
+        start_ns = self.env.now
+        yield from COSTS[FreeHost](self.machine, effect)
+        self.tracer.lasted(actor, effect, start_ns)
+        if self._host_memory:
+            size_bytes = min(effect.buffer.size_bytes, self._host_memory.held(effect.partition))
+            self._host_memory_changed()
+            self._host_memory.give_back(effect.partition, size_bytes)
+            self._host_memory_changed()
+
+    def _give_back(self, partition: Partition, size_bytes: int) -> Generator[simpy.Event, Any, None]:
+        """Memory of a partition that is done goes back in the background, and is in use until it has."""
+        yield self.machine.deallocation(size_bytes).done
+        self._host_memory_changed()
+        self._host_memory.give_back(partition, size_bytes)
+        self._host_memory_changed()
+
+    def _host_memory_changed(self) -> None:
+        """Record the memory in use; it grows between two such moments, so one is recorded before every decrease."""
+        self.machine.processor.advance()
+        self.tracer.host_memory(self._host_memory.in_use_bytes)
+        self._host_memory.check()
 
     def _finish(self, actor: Actor, effect: Effect) -> None:
         self.tracer.actor = actor
@@ -262,7 +303,7 @@ class Interpreter:
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
         self._dequeue(effect.stream, done)
-        streamed_bytes = STAGES[effect.stage].streamed_bytes(self.machine.shape, effect.part)
+        _, streamed_bytes = self.machine.launched(effect.stage, effect.part)
         self.tracer.kernel(actor, effect, start_ns, launch_ns)
         self.tracer.transfer(actor, effect, start_ns, launch_ns, streamed_bytes, pinned=True)
 

@@ -125,7 +125,9 @@ def simulate(
     gpu_workers, synthesis_workers : int
         Workers a device (gw) and partitions synthesised at a time (pw).
     lookahead : int, optional
-        Synthesised partitions that may wait for a worker; as many as synthesis workers unless given.
+        Synthesised partitions that may wait for a worker. Unless given: as many as synthesis workers where the policy
+        bounds its queue (it has `queue_capacity`); in the others a synthesis permit is given back before the result is
+        queued, so all that are in flight may wait.
     partitions : int, optional
         Partitions of a proof, if not the workload's.
     gpus : int
@@ -147,7 +149,8 @@ def simulate(
     hardware = load_hardware(hardware) if isinstance(hardware, str) else hardware
     workload = load_workload(workload) if isinstance(workload, str) else workload
     partitions = workload.partitions_per_proof if partitions is None else partitions
-    lookahead = synthesis_workers if lookahead is None else lookahead
+    if lookahead is None:
+        lookahead = synthesis_workers if policy.has("queue_capacity") else in_flight * partitions
     vram_bytes = hardware.device.vram_bytes if vram_bytes is None else vram_bytes
     if vram_bytes <= hardware.device.margin_bytes:
         raise BadInput(
@@ -166,7 +169,10 @@ def simulate(
     hardware.rate("synthesis")  # a profile without rates is refused before anything runs
 
     machine = Machine(simpy.Environment(), hardware, workload.shape, seed)
-    interpreter = Interpreter(machine, HostMemory(hardware.host.memory_bytes, workload.shape), everything=record)
+    host_memory = HostMemory(
+        hardware.host.available_bytes, workload.shape, hardware.engine.early_memory_share
+    )
+    interpreter = Interpreter(machine, host_memory, everything=record)
     sizes = partition_sizes(workload.shape, hardware.device.model)
     try:
         ending = interpreter.run(engine_programs(policy, config, sizes))
