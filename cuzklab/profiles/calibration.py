@@ -1,4 +1,4 @@
-"""What a calibration leaves in a profile: which constants were fitted, to what, and the fits that are nearly as good."""
+"""What a calibration leaves in a profile: the constants that were fitted, to what, and fits that are nearly as good."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -122,6 +122,7 @@ def read_section(path: Path, name: str, document: Mapping[str, Any], kind: type)
         **{
             entry.name: read_value(path, f"{name}.{entry.name}", section, hints[entry.name], entry.metadata)
             for entry in fields
+            if entry.name in section or entry.default is dataclasses.MISSING
         }
     )
 
@@ -143,5 +144,3 @@ def read_stage_numbers(
     source = read_value(path, f"{name}.source", section, str, {})
     wanted = [key for key in (*STAGES, *sorted(allowed - set(STAGES))) if key in required or key in section]
     return StageNumbers({stage: read_value(path, f"{name}.{stage}", section, kind, limits) for stage in wanted}, source)
-
-

@@ -96,6 +96,8 @@ class Device:
         A stream-ordered allocation or free.
     trim_s, sync_s : float
         Trimming the pool, and a device-wide synchronisation, once the device is idle.
+    kernels_on_host : bool
+        Whether kernels are computed by threads of the host, one stage at a time, as on an emulated device.
     """
 
     vram_bytes: int = bounds(0, above=True)
@@ -107,6 +109,7 @@ class Device:
     trim_s: float = bounds(0)
     sync_s: float = bounds(0)
     source: str = bounds()
+    kernels_on_host: bool = bounds(default=False)
 
     @property
     def model(self) -> DeviceModel:
@@ -121,15 +124,15 @@ class TransferRates:
     Attributes
     ----------
     pin_excludes_kernels : bool
-        Whether no kernel and no copy advances while pages are locked or unlocked, and only one buffer at a time is.
+        Whether no stage's kernels are launched while pages are locked or unlocked, and one buffer at a time is.
     """
 
     pinned_bytes_per_s: float = bounds(0, above=True)
     pageable_bytes_per_s: float = bounds(0, above=True)
     pin_s_per_byte: float = bounds(0)
     unpin_s_per_byte: float = bounds(0)
-    pin_excludes_kernels: bool = bounds()
     source: str = bounds()
+    pin_excludes_kernels: bool = bounds(default=False)
 
 
 @dataclass(frozen=True)
@@ -163,8 +166,8 @@ class Hardware:
         Standard deviation of the logarithm of a CPU stage's duration, and of page-locking's; none where it says
         nothing.
     memory_share : StageNumbers or None
-        Part of the time alone of a CPU stage, of a pageable copy and of page-locking that waits for host memory; 0 where it
-        says nothing.
+        Part of the time alone of a CPU stage, of a pageable copy and of page-locking that waits for host memory; 0
+        where it says nothing.
     calibration : Calibration or None
         What fitted the constants to measured runs of this machine, with the near-equal fits.
     digest : str
@@ -254,7 +257,11 @@ def load_hardware(name_or_path: str | Path) -> Hardware:
         No such profile, or a field is unknown, missing, of the wrong type, out of range or contradicts another.
     """
     path = find_profile("hardware", name_or_path)
-    document, digest = read_toml(path)
+    return hardware_of(path, *read_toml(path))
+
+
+def hardware_of(path: Path, document: Mapping[str, Any], digest: str) -> Hardware:
+    """A hardware profile from the content of its file; errors as `load_hardware`."""
     parts: dict[str, Any] = {"title": "", "source": ""}
     refuse_unknown(path, "", document, {*parts, *SECTIONS, *_STAGE_TABLES, "calibration"})
     for key in parts:

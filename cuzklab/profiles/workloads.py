@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ def workload_names() -> tuple[str, ...]:
 def load_workload(name_or_path: str | Path) -> Workload:
     """A workload by name, from a TOML file, or `porep-shaped-N` for a small one with a domain of 2^N rows.
 
-    A file has either a section [circuit] with every number of the shape, or a section [scaled] with `log2_domain`.
+    A file has either a section [circuit] with every number of the shape, or a section [scaled] with `log2_domain` or
+    `constraints`: then the other numbers are in the ratios of the 32 GiB PoRep partition.
 
     Raises
     ------
@@ -59,9 +60,7 @@ def load_workload(name_or_path: str | Path) -> Workload:
     partitions = read_value(path, "partitions_per_proof", document, int, {"least": 1, "most": 10_000})
     if "scaled" in document:
         section = read_table(path, "scaled", document)
-        refuse_unknown(path, "scaled.", section, {"log2_domain"})
-        limits = {"least": MIN_LOG2_DOMAIN, "most": MAX_LOG2_DOMAIN}
-        shape = scaled_shape(read_value(path, "scaled.log2_domain", section, int, limits), path.stem)
+        shape = _scaled(path, section)
     else:
         shape = _circuit(path, read_table(path, "circuit", document))
     return Workload(path.stem, title, source, partitions, shape, digest)
@@ -77,15 +76,31 @@ def scaled_shape(log2_domain: int, name: str = "") -> CircuitShape:
     """
     if not MIN_LOG2_DOMAIN <= log2_domain <= MAX_LOG2_DOMAIN:
         raise BadInput(f"log2_domain {log2_domain}: a PoRep-shaped circuit has {MIN_LOG2_DOMAIN} to {MAX_LOG2_DOMAIN}")
-    ratio = 2.0 ** (log2_domain - POREP_32G.domain.bit_length() + 1)
+    return _in_ratio(2.0 ** (log2_domain - POREP_32G.domain.bit_length() + 1), name or f"porep-shaped-{log2_domain}")
+
+
+def _in_ratio(ratio: float, name: str) -> CircuitShape:
+    """The 32 GiB PoRep partition's circuit with all its counts multiplied."""
     counts = {
         key: max(1, round(getattr(POREP_32G, key) * ratio))
         for key in ("constraints", "aux", "a_density", "b_density", "nonzeros")
     }
     inputs = max(2, round(POREP_32G.inputs * ratio))
-    return CircuitShape(
-        name=name or f"porep-shaped-{log2_domain}", inputs=inputs, tail_share=POREP_32G.tail_share, **counts
-    )
+    return CircuitShape(name=name, inputs=inputs, tail_share=POREP_32G.tail_share, **counts)
+
+
+def _scaled(path: Path, section: Mapping[str, Any]) -> CircuitShape:
+    """The section [scaled]."""
+    refuse_unknown(path, "scaled.", section, {"log2_domain", "constraints"})
+    if ("log2_domain" in section) == ("constraints" in section):
+        raise BadInput(f"{path}: write one of the fields scaled.log2_domain and scaled.constraints")
+    if "log2_domain" in section:
+        limits = {"least": MIN_LOG2_DOMAIN, "most": MAX_LOG2_DOMAIN}
+        return scaled_shape(read_value(path, "scaled.log2_domain", section, int, limits), path.stem)
+    limits = {"least": 1 << MIN_LOG2_DOMAIN, "most": (1 << MAX_LOG2_DOMAIN) - (1 << 16)}
+    constraints = read_value(path, "scaled.constraints", section, int, limits)
+    shape = _in_ratio(constraints / POREP_32G.constraints, path.stem)
+    return replace(shape, constraints=constraints)
 
 
 def scaled_workload(log2_domain: int, partitions_per_proof: int = 10) -> Workload:
@@ -100,7 +115,8 @@ def _circuit(path: Path, section: Mapping[str, Any]) -> CircuitShape:
     limits["nonzeros"] = 1 << 40
     refuse_unknown(path, "circuit.", section, {*limits, "tail_share"})
     values = {
-        key: read_value(path, f"circuit.{key}", section, int, {"least": 1, "most": most}) for key, most in limits.items()
+        key: read_value(path, f"circuit.{key}", section, int, {"least": 1, "most": most})
+        for key, most in limits.items()
     }
     tail_share = read_value(path, "circuit.tail_share", section, float, {"most": 1})
     variables = values["aux"] + values["inputs"]
@@ -110,4 +126,3 @@ def _circuit(path: Path, section: Mapping[str, Any]) -> CircuitShape:
     if values["constraints"] + values["inputs"] > 1 << MAX_LOG2_DOMAIN:
         raise BadInput(f"{path}: field circuit.constraints: the field has no domain above 2^{MAX_LOG2_DOMAIN} rows")
     return CircuitShape(name=path.stem, tail_share=tail_share, **values)
-

@@ -103,7 +103,7 @@ def simulate_rows(
     hardware: Hardware | None = None,
     report: Report = lambda share, words="": None,
 ) -> dict[tuple[Any, ...], tuple[Mapping[str, Any], ...]]:
-    """Figures of the rows' conditions: for each `condition_key` one mapping a seed, with its outcome under "outcome"."""
+    """Figures of the rows' conditions: for each `condition_key` one mapping a seed, its outcome under "outcome"."""
     todo = {condition_key(row): row for row in rows if not row.not_simulated}
     found = {}
     for number, (key, row) in enumerate(todo.items()):

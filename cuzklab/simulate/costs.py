@@ -5,12 +5,11 @@ work and bytes from the table of stages. An effect that is not here takes no tim
 deallocations do to each other stands in `cuzklab.simulate.host`; host memory in `cuzklab.simulate.host_memory`.
 
 The model leaves out: host memory traffic of the device's own copies, the direction from device to host (what these
-engines fetch is a few points), launch overheads, and kernels that slow each other down beyond sharing the device evenly.
+engines fetch is a few points), launch overheads, and kernels that slow each other down beyond sharing the device.
 """
 
 import math
 import random
-from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -31,8 +30,8 @@ from cuzklab.policies.effects import (
 )
 from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
-from cuzklab.simulate.host_memory import call_bytes
 from cuzklab.simulate.host import Demand, Job, Processor
+from cuzklab.simulate.host_memory import call_bytes
 from cuzklab.stages import G2_BUCKET_BYTES, STAGES, CircuitShape, msm_window_bits
 
 Lasting = Generator[simpy.Event, Any, None]
@@ -56,8 +55,8 @@ class Machine:
         self.processor = Processor(env, hardware.host)
         self.kernels: dict[int, Fluid] = {}
         self.pcie: dict[int, Fluid] = {}
-        self._page_locking = False
-        self._next_to_lock_pages: deque[simpy.Event] = deque()
+        self._emulated: dict[int, simpy.Resource] = {}
+        self._driver = simpy.Resource(env)
         self._demands: dict[tuple[str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str], tuple[float, int]] = {}
         transfer = hardware.transfer
@@ -77,12 +76,12 @@ class Machine:
 
     def device_kernels(self, index: int) -> Fluid:
         if index not in self.kernels:
-            self.kernels[index] = Fluid(self.env, 1.0, self._page_locking)
+            self.kernels[index] = Fluid(self.env, 1.0)
         return self.kernels[index]
 
     def device_pcie(self, index: int) -> Fluid:
         if index not in self.pcie:
-            self.pcie[index] = Fluid(self.env, self.hardware.transfer.pinned_bytes_per_s, self._page_locking)
+            self.pcie[index] = Fluid(self.env, self.hardware.transfer.pinned_bytes_per_s)
         return self.pcie[index]
 
     def pause(self, seconds: float) -> simpy.Event:
@@ -125,8 +124,9 @@ class Machine:
     def lock_pages(self, size_bytes: float, s_per_byte: float) -> Lasting:
         """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages.
 
-        If the profile says that it excludes kernels: one buffer at a time in the process, in order of arrival, and
-        meanwhile no kernel and no copy of any device advances, as if all took the driver's one lock.
+        If the profile says that it excludes kernels, the driver has one lock in a process, given in order of arrival:
+        it is held while pages are locked or unlocked, and taken for a moment to launch a stage's kernels. What runs
+        goes on, and copies do.
         """
         if not (size_bytes and s_per_byte):
             return
@@ -134,28 +134,28 @@ class Machine:
         if not self.hardware.transfer.pin_excludes_kernels:
             yield self.processor.run(size_bytes * s_per_byte, demand).done
             return
-        if self._page_locking:
-            turn = self.env.event()
-            self._next_to_lock_pages.append(turn)
+        with self._driver.request() as turn:
             yield turn
-        else:
-            self._stand(True)
-        yield self.processor.run(size_bytes * s_per_byte, demand).done
-        if self._next_to_lock_pages:
-            self._next_to_lock_pages.popleft().succeed()
-        else:
-            self._stand(False)
+            yield self.processor.run(size_bytes * s_per_byte, demand).done
 
-    def _stand(self, still: bool) -> None:
-        self._page_locking = still
-        for fluid in (*self.kernels.values(), *self.pcie.values()):
-            fluid.stand(still)
+    def may_launch(self) -> Lasting:
+        """Wait until the driver can launch."""
+        if self.hardware.transfer.pin_excludes_kernels:
+            with self._driver.request() as turn:
+                yield turn
+
+    def emulated(self, effect: Launch, kernels_s: float, streamed_bytes: int) -> Lasting:
+        """A stage on a device that the host plays: alone on it, and a CPU job like others; the copy lasts beside it."""
+        device = self._emulated.setdefault(effect.gpu.index, simpy.Resource(self.env))
+        with device.request() as turn:
+            yield turn
+            computed = self.processor.run(kernels_s, Demand(1))
+            yield self.device_pcie(effect.gpu.index).serve(streamed_bytes, self.hardware.transfer.pinned_bytes_per_s)
+            yield computed.done
 
     def call_setup(self) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""
-        return self.processor.run(
-            call_bytes(self.shape) * self.hardware.host.first_touch_s_per_byte, Demand(1)
-        )
+        return self.processor.run(call_bytes(self.shape) * self.hardware.host.first_touch_s_per_byte, Demand(1))
 
     def deallocation(self, size_bytes: int) -> Job:
         """Giving memory back to the operating system: bytes · dealloc_s_per_byte on one thread."""
@@ -177,9 +177,14 @@ def _compute(machine: Machine, effect: Compute) -> Lasting:
 def launch(machine: Machine, effect: Launch) -> Lasting:
     """A GPU stage: kernels take work / rate, streamed bytes cross the bus at the pinned rate; the longer counts.
 
-    Kernels of several streams share the device, copies of several streams the bus.
+    Kernels of several streams share the device, copies of several streams the bus. On an emulated device they are
+    computed by a thread of the host, and stages take turns. A launch may have to wait while pages are locked.
     """
     kernels_s, streamed_bytes = machine.launched(effect.stage, effect.part)
+    if machine.hardware.device.kernels_on_host:
+        yield from machine.emulated(effect, kernels_s, streamed_bytes)
+        return
+    yield from machine.may_launch()
     ends = [machine.device_kernels(effect.gpu.index).serve(kernels_s, 1.0)]
     if streamed_bytes:
         rate = machine.hardware.transfer.pinned_bytes_per_s

@@ -1,8 +1,8 @@
 """Sharing of a resource among those who use it at the same time: a device's kernels, the bus to it.
 
 Each job has an amount and a rate that it cannot exceed. The capacity is shared max–min fairly: nobody gets more than
-its own limit, and what is left is split evenly among the rest. Rates change only when a job arrives or ends, or when
-the resource stands still, so a job's end is known exactly between two such moments.
+its own limit, and what is left is split evenly among the rest. Rates change only when a job arrives or ends, so a job's
+end is known exactly between two such moments.
 """
 
 from collections.abc import Callable
@@ -31,17 +31,14 @@ class Fluid:
         Its clock counts whole nanoseconds.
     capacity_per_s : float
         Amount that the resource does in a second, in the jobs' unit.
-    standing : bool
-        Whether it stands still at first.
     """
 
-    def __init__(self, env: simpy.Environment, capacity_per_s: float, standing: bool = False) -> None:
+    def __init__(self, env: simpy.Environment, capacity_per_s: float) -> None:
         self._env = env
         self._capacity_per_s = capacity_per_s
         self._jobs: list[_Job] = []
         self._since_ns = 0
         self._plan = 0
-        self._standing = standing
 
     def serve(self, amount: float, limit_per_s: float) -> simpy.Event:
         """An event that happens when `amount` has been done for a job that can take `limit_per_s` at most."""
@@ -53,18 +50,11 @@ class Fluid:
         self._share()
         return job.done
 
-    def stand(self, still: bool) -> None:
-        """Stop all jobs, or let them go on."""
-        if still != self._standing:
-            self._advance()
-            self._standing = still
-            self._share()
-
     def _advance(self) -> None:
         """Charge every job with what it got since the last change."""
         elapsed_s = (self._env.now - self._since_ns) / NS_PER_S
         self._since_ns = self._env.now
-        if elapsed_s and not self._standing:
+        if elapsed_s:
             for job in self._jobs:
                 job.remaining -= job.rate_per_s * elapsed_s
 
@@ -72,7 +62,7 @@ class Fluid:
         """Give every job its rate from now on, and wake up when the first of them ends."""
         self._plan += 1  # what was planned before holds no longer
         jobs, now_ns = self._jobs, self._env.now
-        if not jobs or self._standing:
+        if not jobs:
             return
         left, waiting = self._capacity_per_s, len(jobs)
         # Those who can take least come first: what they leave is for the others.

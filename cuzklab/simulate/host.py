@@ -5,13 +5,13 @@ A job is a stage of n threads that alone takes a known time. While it runs, it a
     share(R) / share(n) / (1 + m · (u^p + κ · Σ_pools min(1, W / LLC)))
 
 * Cores. R threads are runnable. share(R) = throughput(R) / R, where throughput(R) is R up to the number of cores c;
-  beyond, hardware threads share cores, and it grows linearly to c·y at c·t threads (t threads a core together do y times
-  the work of one), and no more. Above c threads everybody is slowed equally, as a scheduler does it on average.
+  beyond, hardware threads share cores, and it grows linearly to c·y at c·t threads (t threads a core together do y
+  times the work of one), and no more. Above c threads everybody is slowed equally, as a scheduler does it on average.
 * Memory. m is the part of the stage's time alone that waits for memory. u is what the *other* jobs draw at their full
   speed, over what irregular accesses reach together (bandwidth · efficiency); p > 1 makes overload superlinear. A job
   alone has u = 0: its own traffic is in its time alone.
-* Cache. A pool of threads with working set W (threads · buckets of one thread) pushes others' data out of the last-level
-  cache; κ is how much longer their memory waits last when it fills all of it.
+* Cache. A pool of threads with working set W (threads · buckets of one thread) pushes others' data out of the
+  last-level cache; κ is how much longer their memory waits last when it fills all of it.
 
 Where c, t, y, p, κ come from: `[host]` of the profile; m: its `[memory_share]`; traffic: the stage table.
 """

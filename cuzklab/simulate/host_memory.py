@@ -3,8 +3,8 @@
 In use = key + compiled constraints + Σ over partitions. A partition's a, b, c and aux (15.5 GiB for the 32 GiB PoRep)
 come with its synthesis: a share of them at the start (`early_memory_share` of the profile), the rest in proportion to
 its progress. While a GPU worker has it, the call's split vectors are there too: tails (points and scalars of L, A, B_G1
-and B_G2) and bitmaps. All of it is given back when the partition has its outcome, or a, b, c earlier if the policy frees
-them, and stays in use until the deallocation, which takes a time for each byte, is over.
+and B_G2) and bitmaps. All of it is given back when the partition has its outcome, or a, b, c earlier if the policy
+frees them, and stays in use until the deallocation, which takes a time for each byte, is over.
 
 An engine is killed when it needs more than the machine's memory less what others hold. Not counted: what the allocator
 keeps, page tables, the operating system.

@@ -95,12 +95,13 @@ def load_published(path: Path | str | None = None) -> tuple[PublishedRow, ...]:
         if not isinstance(document[key], str):
             raise BadInput(f"{path}: field {key} must be text")
     return tuple(
-        _row(f"{path}: row {number}", row, document["hardware"], document["workload"])
+        row_of(f"{path}: row {number}", row, document["hardware"], document["workload"])
         for number, row in enumerate(document["row"], 1)
     )
 
 
-def _row(where: str, row: Any, hardware: str, workload: str) -> PublishedRow:
+def row_of(where: str, row: Any, hardware: str, workload: str) -> PublishedRow:
+    """A row from its fields, for a machine and a workload; errors name `where` and the field."""
     if not isinstance(row, dict):
         raise BadInput(f"{where}: not a section")
     for key in row:
@@ -129,8 +130,8 @@ def _row(where: str, row: Any, hardware: str, workload: str) -> PublishedRow:
         except policies.UnknownPolicy as error:
             raise BadInput(f"{where}: field options: {error}") from None
     fit = row.get("fit", False)
-    if not isinstance(fit, bool) or (fit and ("outcome" in row or not_simulated)):
-        raise BadInput(f"{where}: field fit must be true or false, and only a simulated figure can be fitted")
+    if not isinstance(fit, bool) or (fit and (row.get("outcome", "host_oom") != "host_oom" or not_simulated)):
+        raise BadInput(f"{where}: field fit must be true or false; only a simulated figure, or host_oom, can be fitted")
     stated = {"policy": row["policy"], **options, **conditions, "hardware": hardware, "workload": workload}
     metric, outcome = _result(where, row, stated)
     return PublishedRow(

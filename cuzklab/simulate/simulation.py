@@ -169,9 +169,7 @@ def simulate(
     hardware.rate("synthesis")  # a profile without rates is refused before anything runs
 
     machine = Machine(simpy.Environment(), hardware, workload.shape, seed)
-    host_memory = HostMemory(
-        hardware.host.available_bytes, workload.shape, hardware.engine.early_memory_share
-    )
+    host_memory = HostMemory(hardware.host.available_bytes, workload.shape, hardware.engine.early_memory_share)
     interpreter = Interpreter(machine, host_memory, everything=record)
     sizes = partition_sizes(workload.shape, hardware.device.model)
     try:
