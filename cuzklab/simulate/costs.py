@@ -138,20 +138,21 @@ class Machine:
             yield turn
             yield self.processor.run(size_bytes * s_per_byte, demand).done
 
-    def may_launch(self) -> Lasting:
-        """Wait until the driver can launch."""
-        if self.hardware.transfer.pin_excludes_kernels:
+    def begin_launch(self, index: int) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
+        """Wait until a stage's kernels can start: for the driver's lock, and on an emulated device for its turn."""
+        if self._driver.count:  # somebody locks pages; otherwise there is nothing to wait for
             with self._driver.request() as turn:
                 yield turn
+        if not self.hardware.device.kernels_on_host:
+            return None
+        turn = self._emulated.setdefault(index, simpy.Resource(self.env)).request()
+        yield turn
+        return turn
 
-    def emulated(self, effect: Launch, kernels_s: float, streamed_bytes: int) -> Lasting:
-        """A stage on a device that the host plays: alone on it, and a CPU job like others; the copy lasts beside it."""
-        device = self._emulated.setdefault(effect.gpu.index, simpy.Resource(self.env))
-        with device.request() as turn:
-            yield turn
-            computed = self.processor.run(kernels_s, Demand(1))
-            yield self.device_pcie(effect.gpu.index).serve(streamed_bytes, self.hardware.transfer.pinned_bytes_per_s)
-            yield computed.done
+    def end_launch(self, index: int, turn: simpy.resources.resource.Request | None) -> None:
+        """Let the next stage have its turn on an emulated device."""
+        if turn is not None:
+            self._emulated[index].release(turn)
 
     def call_setup(self) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""
@@ -177,15 +178,14 @@ def _compute(machine: Machine, effect: Compute) -> Lasting:
 def launch(machine: Machine, effect: Launch) -> Lasting:
     """A GPU stage: kernels take work / rate, streamed bytes cross the bus at the pinned rate; the longer counts.
 
-    Kernels of several streams share the device, copies of several streams the bus. On an emulated device they are
-    computed by a thread of the host, and stages take turns. A launch may have to wait while pages are locked.
+    Kernels of several streams share the device, copies of several streams the bus. On an emulated device a thread of
+    the host computes them.
     """
     kernels_s, streamed_bytes = machine.launched(effect.stage, effect.part)
     if machine.hardware.device.kernels_on_host:
-        yield from machine.emulated(effect, kernels_s, streamed_bytes)
-        return
-    yield from machine.may_launch()
-    ends = [machine.device_kernels(effect.gpu.index).serve(kernels_s, 1.0)]
+        ends = [machine.processor.run(kernels_s, Demand(1)).done]
+    else:
+        ends = [machine.device_kernels(effect.gpu.index).serve(kernels_s, 1.0)]
     if streamed_bytes:
         rate = machine.hardware.transfer.pinned_bytes_per_s
         ends.append(machine.device_pcie(effect.gpu.index).serve(streamed_bytes, rate))

@@ -135,8 +135,11 @@ class Evaluations:
         self._known: dict[str, list[float | None]] = {}
         self.done = 0
         self.expected = 1
+        self._torn = False  # whether the journal ends within a line
         if journal and journal.is_file():
-            for line in journal.read_text(errors="replace").splitlines():
+            text = journal.read_text(errors="replace")
+            self._torn = bool(text) and not text.endswith("\n")
+            for line in text.splitlines():
                 try:
                     entry = json.loads(line)
                     figures = entry["figures"]
@@ -157,6 +160,8 @@ class Evaluations:
                 self._known[key] = [one if math.isfinite(one) else None for one in found]
                 if self._journal:
                     with self._journal.open("a") as file:
+                        file.write("\n" * self._torn)
+                        self._torn = False
                         file.write(
                             json.dumps({"key": key, "values": values, "seed": seed, "figures": self._known[key]}) + "\n"
                         )

@@ -91,13 +91,13 @@ class HostMemory:
         self._held[partition] = self._held.get(partition, 0) + size_bytes
         self._held_bytes += size_bytes
 
-    def check(self) -> None:
+    def check(self, in_use_bytes: int) -> None:
         """
         Raises
         ------
         HostMemoryExhausted
         """
-        if self.in_use_bytes > self.limit_bytes:
+        if in_use_bytes > self.limit_bytes:
             raise HostMemoryExhausted(
                 f"host memory: {format_size(self._fixed_bytes)} of key and constraints and {len(self._held)} "
                 f"partitions of up to {format_size(self._partition_bytes)} exceed {format_size(self.limit_bytes)}"

@@ -93,8 +93,6 @@ class Interpreter:
         self._host_memory = host_memory
         self._last_on: dict[Stream, simpy.Event] = {}
         self._tasks: dict[str, Actor] = {}
-        if host_memory:
-            self._host_memory_changed()
 
     def run(self, programs: Mapping[str, Program]) -> Ending:
         """Run programs until they have ended or none can go on."""
@@ -102,6 +100,8 @@ class Interpreter:
             device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), -1)
             self.env.process(self._act(Actor(name, device=device), program))
         try:
+            if self._host_memory:
+                self._host_memory_changed()
             self.env.run()
         except HostMemoryExhausted as error:
             self.ending.host_memory_exhausted = str(error)
@@ -286,8 +286,9 @@ class Interpreter:
     def _host_memory_changed(self) -> None:
         """Record the memory in use; it grows between two such moments, so one is recorded before every decrease."""
         self.machine.processor.advance()
-        self.tracer.host_memory(self._host_memory.in_use_bytes)
-        self._host_memory.check()
+        in_use_bytes = self._host_memory.in_use_bytes
+        self.tracer.host_memory(in_use_bytes)
+        self._host_memory.check(in_use_bytes)
 
     def _finish(self, actor: Actor, effect: Effect) -> None:
         self.tracer.actor = actor
@@ -300,8 +301,10 @@ class Interpreter:
         earlier, done = self._queue_on(effect.stream)
         if earlier is not None:
             yield earlier
+        turn = yield from self.machine.begin_launch(effect.gpu.index)
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
+        self.machine.end_launch(effect.gpu.index, turn)
         self._dequeue(effect.stream, done)
         _, streamed_bytes = self.machine.launched(effect.stage, effect.part)
         self.tracer.kernel(actor, effect, start_ns, launch_ns)
