@@ -98,6 +98,8 @@ class Device:
         Trimming the pool, and a device-wide synchronisation, once the device is idle.
     kernels_on_host : bool
         Whether kernels are computed by threads of the host, one stage at a time, as on an emulated device.
+    launch_s : float
+        From the call that launches a stage to the start of its kernels, on the thread that calls.
     """
 
     vram_bytes: int = bounds(0, above=True)
@@ -110,6 +112,7 @@ class Device:
     sync_s: float = bounds(0)
     source: str = bounds()
     kernels_on_host: bool = bounds(default=False)
+    launch_s: float = bounds(default=0.0)
 
     @property
     def model(self) -> DeviceModel:

@@ -5,7 +5,7 @@ work and bytes from the table of stages. An effect that is not here takes no tim
 deallocations do to each other stands in `cuzklab.simulate.host`; host memory in `cuzklab.simulate.host_memory`.
 
 The model leaves out: host memory traffic of the device's own copies, the direction from device to host (what these
-engines fetch is a few points), launch overheads, and kernels that slow each other down beyond sharing the device.
+engines fetch is a few points), and kernels that slow each other down beyond sharing the device.
 """
 
 import math
@@ -139,10 +139,12 @@ class Machine:
             yield self.processor.run(size_bytes * s_per_byte, demand).done
 
     def begin_launch(self, index: int) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
-        """Wait until a stage's kernels can start: for the driver's lock, and on an emulated device for its turn."""
+        """Launch a stage: the driver's lock, the launch itself, and on an emulated device the wait for its turn."""
         if self._driver.count:  # somebody locks pages; otherwise there is nothing to wait for
             with self._driver.request() as turn:
                 yield turn
+        if self.hardware.device.launch_s:
+            yield self.pause(self.hardware.device.launch_s)
         if not self.hardware.device.kernels_on_host:
             return None
         turn = self._emulated.setdefault(index, simpy.Resource(self.env)).request()

@@ -7,7 +7,9 @@ y_i(z) the simulated figures, averaged over seeds that are the same for every z 
 
 The second sum keeps a constant that no figure depends on where it started, and makes it recognisable: its uncertainty
 after the fit is what it was before. The Jacobian is taken by forward differences with a step that is large against the
-roughness of a simulation of discrete events, and scipy's trust-region solver does the rest.
+roughness of a simulation of discrete events. The linearised problem is solved within the bounds by scipy, undamped and
+with two dampings, all three are simulated, and the best is where the next step begins: so a fit does not hang on one
+rough spot, and ends when the best gains less than a hundredth.
 
 Near-equal fits come from a bootstrap over figures and starting points: each replicate weighs the figures anew
 (exponential weights of mean one) and draws other starting values from their priors, and the problem, linearised at the
@@ -28,6 +30,8 @@ from cuzklab.profiles import Hardware
 
 Report = Callable[[float, str], None]
 _STEP = 0.3  # of the Jacobian's differences, in units of a constant's prior
+_DAMPING = (0.0, 3.0, 30.0)
+_LEAST_GAIN = 0.01
 UNIDENTIFIED_SHARE = 0.7  # of the prior's uncertainty that is left, from which on the data have not told
 
 
@@ -266,38 +270,62 @@ def fit(
         File of evaluations; the same call goes on where it was interrupted.
     report : callable (share, words), optional
     """
-    from scipy.optimize import least_squares
-
     evaluations = Evaluations(problem, journal, report)
     count = len(problem.constants)
-    evaluations.expected = 1 + iterations * (count + 2) + replicates
-    low, high = problem.bounds()
+    evaluations.expected = 1 + iterations * (count + len(_DAMPING)) + replicates
+    bounds = problem.bounds()
 
     def residuals(z: np.ndarray) -> np.ndarray:
         return np.concatenate((evaluations.residuals(z, seeds), z))
 
-    def jacobian(z: np.ndarray) -> np.ndarray:
-        base = residuals(z)
-        columns = []
-        for k in range(count):
-            step = _STEP if z[k] + _STEP <= high[k] else -_STEP
-            moved = z.copy()
-            moved[k] += step
-            columns.append((residuals(moved) - base) / step)
-        return np.array(columns).T
-
-    z = np.clip(np.zeros(count), low, high)
-    found = least_squares(
-        residuals, z, jac=jacobian, bounds=(low, high), max_nfev=iterations + 1, xtol=1e-2, ftol=1e-2, gtol=1e-2
-    )
-    z, slopes = found.x, np.asarray(found.jac)
+    z = np.clip(np.zeros(count), *bounds)
+    current = residuals(z)
+    for _ in range(iterations):
+        slopes = _jacobian(residuals, z, current, bounds)
+        candidates = [_damped_step(slopes, current, z, bounds, damping) for damping in _DAMPING]
+        found = [residuals(one) for one in candidates]
+        best = min(range(len(found)), key=lambda number: float(found[number] @ found[number]))
+        gain = 1 - float(found[best] @ found[best]) / max(float(current @ current), 1e-300)
+        if gain > 0:
+            z, current = candidates[best], found[best]
+        if gain < _LEAST_GAIN:
+            break
     figures = evaluations.figures(problem.at(z), seeds)
     left = evaluations.residuals(z, seeds)
-    members, losses = _near_equal(problem, evaluations, z, left, slopes, (low, high), seeds, replicates)
+    members, losses = _near_equal(problem, evaluations, z, left, slopes, bounds, seeds, replicates)
     logs = left * np.array([target.sd for target in problem.targets])
     scatter = 1.4826 * float(np.median(np.abs(logs)))
     constants = _intervals(problem, z, slopes, members)
     return Fit(problem, constants, figures, logs, members, losses, scatter, evaluations.done)
+
+
+def _jacobian(
+    residuals: Callable[[np.ndarray], np.ndarray],
+    z: np.ndarray,
+    base: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Slopes of the residuals by forward differences, backward where a bound is near."""
+    columns = []
+    for k in range(len(z)):
+        step = _STEP if z[k] + _STEP <= bounds[1][k] else -_STEP
+        moved = z.copy()
+        moved[k] += step
+        columns.append((residuals(moved) - base) / step)
+    return np.array(columns).T
+
+
+def _damped_step(
+    slopes: np.ndarray, current: np.ndarray, z: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], damping: float
+) -> np.ndarray:
+    """Where the linearised problem has its least within the bounds, a long step being charged for."""
+    from scipy.optimize import lsq_linear
+
+    count = len(z)
+    matrix = np.vstack((slopes, math.sqrt(damping) * np.eye(count)))
+    wanted = -np.concatenate((current, np.zeros(count)))
+    step = lsq_linear(matrix, wanted, bounds=(bounds[0] - z - 1e-12, bounds[1] - z + 1e-12)).x
+    return np.clip(z + step, *bounds)
 
 
 def _near_equal(

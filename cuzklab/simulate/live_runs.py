@@ -2,8 +2,8 @@
 
 A live run of the host backend has an emulated device: its kernels are computed by threads of the machine's CPU, which
 CPU stages compete for, and only its link and its memory are the profile's. So the profile of such a machine says
-``kernels_on_host``, its stage rates are taken from the runs, and free is how much of the stages' time waits for memory
-and how much durations spread.
+``kernels_on_host``, its stage rates and copies are taken from the runs, and free is what it takes to launch a stage,
+how much of the stages' time waits for memory, and how much durations spread.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +23,7 @@ from cuzklab.trace import Recorder, Run
 from cuzklab.trace.store import load_run
 
 FREE_CONSTANTS = (
+    Constant("device.launch_s", 1.0, 1e-6, 0.1),
     Constant("host.memory_efficiency", 0.7, 0.005, 1.0),
     Constant("spread.synthesis", 0.5, 0.005, 1.0),
 )
@@ -48,7 +49,8 @@ def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tup
     base = load_hardware(hardware or runs[0].info.conditions["hardware"])
     rates = stage_rates(runs, _shape(runs[0]), base)
     known = dict(base.rates.values) if base.rates else {}
-    machine = base.with_constants({f"rates.{stage}": rate for stage, rate in {**known, **rates}.items()})
+    copies = transfer_constants(runs, _shape(runs[0]))
+    machine = base.with_constants({f"rates.{stage}": rate for stage, rate in {**known, **rates}.items()} | copies)
     targets, names = [], []
     for run in runs:
         for figure, value in run_figures(run).items():
@@ -62,9 +64,9 @@ def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tup
         found = {run.name: simulation_figures(simulate_run(run, one, seed)) for run in runs}
         return [found[name].get(figure, float("nan")) for name, figure in names]
 
-    identity = identity_of([(run.info.conditions, run.info.created) for run in runs], rates)
+    identity = identity_of([(run.info.conditions, run.info.created) for run in runs], rates, copies)
     free = tuple(constant for constant in FREE_CONSTANTS if machine.constant(constant.name) > 0)
-    measured = tuple(f"rates.{stage}" for stage in rates)
+    measured = (*(f"rates.{stage}" for stage in rates), *copies)
     return Problem(machine, free, tuple(targets), simulated, identity, measured), f"{len(runs)} live runs"
 
 
@@ -94,10 +96,10 @@ def _workload(run: Run) -> Any:
 
 
 def stage_rates(runs: Sequence[Run], shape: CircuitShape, hardware: Hardware) -> dict[str, float]:
-    """Work a second of each stage, from the medians of its parts' durations over all runs.
+    """Work a second of each stage, from the means of its parts' durations over all runs.
 
-    A stage on the device whose part lasts as long as its streamed bytes need on the link tells nothing of its kernels;
-    they are taken to need half of that.
+    Means, since throughput is made of sums. A stage on the device whose part lasts as long as its streamed bytes need
+    on the link tells nothing of its kernels; they are taken to need half of that.
     """
     durations: dict[tuple[str, str], list[int]] = {}
     for run in runs:
@@ -112,11 +114,33 @@ def stage_rates(runs: Sequence[Run], shape: CircuitShape, hardware: Hardware) ->
             continue
         seconds = 0.0
         for part in stage.parts:
-            median_s = float(np.median(durations[name, part])) * 1e-9
+            mean_s = float(np.mean(durations[name, part])) * 1e-9
             link_s = stage.streamed_bytes(shape, part) / hardware.transfer.pinned_bytes_per_s
-            seconds += median_s if median_s > 1.05 * link_s else median_s / 2
+            seconds += mean_s if mean_s > 1.05 * link_s else mean_s / 2
         rates[name] = sum(stage.work(shape, part) for part in stage.parts) / seconds
     return rates
+
+
+def transfer_constants(runs: Sequence[Run], shape: CircuitShape) -> dict[str, float]:
+    """What copies and page-locking of a, b and c took on average: nominal rates, and what it takes to wake up."""
+    found = {}
+    for name, key in (("pin", "pin_s_per_byte"), ("unpin", "unpin_s_per_byte")):
+        lasted = [spans["end"] - spans["start"] for run in runs for spans in [_named(run, name)]]
+        lasted_ns = np.concatenate(lasted) if lasted else np.array([])
+        if len(lasted_ns):
+            found[f"transfer.{key}"] = float(lasted_ns.mean()) * 1e-9 / shape.abc_bytes
+    for pinned, key in ((True, "pinned_bytes_per_s"), (False, "pageable_bytes_per_s")):
+        rows = [copies[copies["pinned"] == pinned] for run in runs for copies in [run.table("transfers")]]
+        whole = [copies[copies["bytes"] >= 0.9 * shape.abc_bytes] for copies in rows]
+        lasted_ns = np.concatenate([copies["end"] - copies["start"] for copies in whole])
+        if len(lasted_ns):
+            found[f"transfer.{key}"] = shape.abc_bytes / (float(lasted_ns.mean()) * 1e-9)
+    return found
+
+
+def _named(run: Run, name: str) -> Any:
+    spans = run.table("spans")
+    return spans[spans["name"] == name]
 
 
 def simulate_run(run: Run, hardware: Hardware, seed: int) -> Simulation:

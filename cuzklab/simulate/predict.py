@@ -25,6 +25,7 @@ from cuzklab.units import Metric
 DEFAULT_SEEDS, DEFAULT_MEMBERS = 5, 8
 NINETY_PERCENT = 1.645  # standard deviations of a normal distribution on either side
 _SHARES = ("call_occupancy", "kernel_occupancy", "share")
+_EXACT = ("peak_vram",)  # follows from byte formulas and the order of events, not from fitted constants
 _WORST_FIRST = ("fault", "deadlock", "host_oom", "device_oom", "ok")
 Report = Callable[[float, str], None]
 
@@ -183,6 +184,8 @@ def interval(
         return None
     middle = fmean(math.log(value) for value in values if value > 0) if any(value > 0 for value in values) else logs[0]
     spread = sum((one - middle) ** 2 for one in logs) / max(1, len(logs) - 1)
+    if kind in _EXACT:
+        scatter = 0.0
     half = NINETY_PERCENT * math.sqrt(spread + (scatter or 0.0) ** 2)
     low, high = math.exp(middle - half), math.exp(middle + half)
     return (low, min(1.0, high)) if kind in _SHARES else (low, high)
