@@ -8,8 +8,8 @@ y_i(z) the simulated figures, averaged over seeds that are the same for every z 
 The second sum keeps a constant that no figure depends on where it started, and makes it recognisable: its uncertainty
 after the fit is what it was before. The Jacobian is taken by forward differences with a step that is large against the
 roughness of a simulation of discrete events. The linearised problem is solved within the bounds by scipy, undamped and
-with two dampings, all three are simulated, and the best is where the next step begins: so a fit does not hang on one
-rough spot, and ends when the best gains less than a hundredth.
+with two dampings, all three are simulated, and the best of them and of the points of the differences is where the next
+step begins: so a fit does not hang on one rough spot. It ends when the best gains less than a hundredth.
 
 Near-equal fits come from a bootstrap over figures and starting points: each replicate weighs the figures anew
 (exponential weights of mean one) and draws other starting values from their priors, and the problem, linearised at the
@@ -281,9 +281,11 @@ def fit(
     z = np.clip(np.zeros(count), *bounds)
     current = residuals(z)
     for _ in range(iterations):
-        slopes = _jacobian(residuals, z, current, bounds)
+        points, around = _around(residuals, z, bounds)
+        slopes = _jacobian(points, around, z, current)
         candidates = [_damped_step(slopes, current, z, bounds, damping) for damping in _DAMPING]
-        found = [residuals(one) for one in candidates]
+        found = [residuals(one) for one in candidates] + around
+        candidates += points
         best = min(range(len(found)), key=lambda number: float(found[number] @ found[number]))
         gain = 1 - float(found[best] @ found[best]) / max(float(current @ current), 1e-300)
         if gain > 0:
@@ -299,19 +301,23 @@ def fit(
     return Fit(problem, constants, figures, logs, members, losses, scatter, evaluations.done)
 
 
-def _jacobian(
-    residuals: Callable[[np.ndarray], np.ndarray],
-    z: np.ndarray,
-    base: np.ndarray,
-    bounds: tuple[np.ndarray, np.ndarray],
-) -> np.ndarray:
-    """Slopes of the residuals by forward differences, backward where a bound is near."""
-    columns = []
+def _around(
+    residuals: Callable[[np.ndarray], np.ndarray], z: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """A point a step away in each constant, upwards unless a bound is near, and the residuals there."""
+    points = []
     for k in range(len(z)):
-        step = _STEP if z[k] + _STEP <= bounds[1][k] else -_STEP
         moved = z.copy()
-        moved[k] += step
-        columns.append((residuals(moved) - base) / step)
+        moved[k] += _STEP if z[k] + _STEP <= bounds[1][k] else -_STEP
+        points.append(moved)
+    return points, [residuals(point) for point in points]
+
+
+def _jacobian(
+    points: Sequence[np.ndarray], around: Sequence[np.ndarray], z: np.ndarray, current: np.ndarray
+) -> np.ndarray:
+    """Slopes of the residuals at z, by the differences to the points around it."""
+    columns = [(there - current) / (point - z)[k] for k, (point, there) in enumerate(zip(points, around, strict=True))]
     return np.array(columns).T
 
 

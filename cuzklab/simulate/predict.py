@@ -125,15 +125,15 @@ def predict(
     total = seeds + len(fits)
     found: list[Simulation] = []
     for number in range(seeds):
-        report(number / total, f"seed {number + 1} of {seeds}")
         full = record and number == 0
         found.append(simulate(policy, hardware, workload, seed=first_seed + number, record=full, **conditions))
+        report((number + 1) / total, f"{number + 1} of {seeds} seeds")
     others: list[Simulation] = []
     for number in range(len(fits)):
-        report((seeds + number) / total, f"near-equal fit {number + 1} of {len(fits)}")
         machine = hardware.with_constants(hardware.calibration.member(number + 1))
         seed = first_seed + seeds + number
         others.append(simulate(policy, machine, workload, seed=seed, record=False, **conditions))
+        report((seeds + number + 1) / total, f"{number + 1} of {len(fits)} near-equal fits")
     outcomes = Counter(simulation.outcome for simulation in (*found, *others))
     worst = min(outcomes, key=_WORST_FIRST.index)
     first_worst = next(simulation for simulation in (*found, *others) if simulation.outcome == worst)
