@@ -37,7 +37,8 @@ class Span:
 class LockUse:
     """One use of a lock or of permits: requested, acquired, released.
 
-    `acquired` is null when the request was given up, `released` when it was held to the end of the recording.
+    `acquired` is null when the request was given up; `released` is then when, null if it was under way when the
+    recording ended. Otherwise `released` is null when it was held to the end.
     """
 
     lock: str
