@@ -24,7 +24,7 @@ from cuzklab.units import parse_size
 
 _STEP_FIELDS = {
     "do", "policy", "options", "workers", "partitions", "vram", "proofs", "in_flight", "synthesis_workers", "lookahead",
-    "hardware", "workload", "log2_domain", "seed", "repeats",
+    "threads", "hardware", "workload", "log2_domain", "seed", "repeats",
 }  # fmt: skip
 
 
@@ -282,6 +282,7 @@ def _live(step: Step, place: Path, report: Report) -> Run:
         partitions=values["partitions"],
         gpu_workers=values["workers"],
         synthesis_workers=values.get("synthesis_workers", 1),
+        threads=values.get("threads", 1),
         vram_bytes=parse_size(values["vram"]),
         backend=values["backend"],
         seed=values["seed"],
