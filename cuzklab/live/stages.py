@@ -4,7 +4,7 @@
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -199,6 +199,11 @@ class Groth16:
                     self._by_buffer[partition.abc.name] = job
                     self._making.pop(partition, None)
         return job
+
+    def make_jobs(self, partitions: Iterable[Partition]) -> None:
+        """Make the data of partitions now, before anything is timed."""
+        for partition in partitions:
+            self.job(partition)
 
     def compute(self, partition: Partition, stage: str, part: str, threads: int) -> None:
         means = replace(self._means, threads=threads) if threads else self._means
