@@ -4,14 +4,20 @@ Coefficients that are stored multiplied by R² (R = 2^256) and multiplied in Mon
 give Montgomery form at once: v·R² · w / R = v·w·R. Keys hold them so; `compiled` makes them from a constraint system.
 """
 
+import bisect
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cuzklab.backends import host
+from cuzklab.backends.host.parallel import ranges, run_ranges, thread_count
+from cuzklab.backends.native import load
 from cuzklab.errors import BadInput
 from cuzklab.prover.files.fields import first_not_below
 from cuzklab.prover.model import ConstraintSystem, ProvingKey, SparseMatrix
+
+_RECORD = np.dtype([("matrix", "<u4"), ("row", "<u4"), ("wire", "<u4"), ("value", "<u8", (4,))])
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,50 @@ class CompiledConstraints:
     @property
     def nonzeros(self) -> int:
         return self.a.nonzeros + self.b.nonzeros + (self.c.nonzeros if self.c else 0)
+
+
+@dataclass(frozen=True)
+class MappedConstraints:
+    """The matrices of a key as its mapped file holds them: records, evaluated where they lie.
+
+    Attributes
+    ----------
+    records : (nonzeros, 44) uint8
+        u32 matrix (0 = A, 1 = B), u32 row, u32 wire, 32-byte coefficient times R²; checked by the file's reader.
+    rows : int
+    ascending : bool
+        Records are in order of rows, as snarkjs writes them, so that threads may share them.
+    """
+
+    records: np.ndarray
+    rows: int
+    ascending: bool
+
+    @property
+    def nonzeros(self) -> int:
+        return len(self.records)
+
+    def entries_of_b(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Row, wire and coefficient (times R²) of every entry of B, copied."""
+        records = self.records.view(_RECORD).reshape(-1)
+        mine = np.flatnonzero(records["matrix"] == 1)
+        return records["row"][mine], records["wire"][mine], records["value"][mine]
+
+    def add_products(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, threads: int | None) -> None:
+        """Add A·w to `a` and B·w to `b`, (rows, 4) each."""
+        native = load().library
+
+        def work(begin: int, end: int) -> None:
+            native.fr_record_products(
+                self.records.ctypes.data, begin, end, witness.ctypes.data, a.ctypes.data, b.ctypes.data
+            )
+
+        threads = thread_count(threads) if self.ascending else 1
+        row = self.records.view(_RECORD).reshape(-1)["row"]
+        # A row's records stay together: two threads must not add to one row.
+        cuts = {bisect.bisect_left(row, row[first]) for first, _ in ranges(len(row), 4 * threads) if first}
+        edges = sorted({0, len(row), *cuts}) if threads > 1 else [0, len(row)]
+        run_ranges(work, itertools.pairwise(edges), threads)
 
 
 @dataclass(frozen=True)
@@ -71,20 +121,57 @@ def with_public_rows(system: ConstraintSystem) -> SparseMatrix:
     )
 
 
+def densities(system: ConstraintSystem) -> tuple[np.ndarray, np.ndarray]:
+    """The wires that A's and B's queries have points for in bellman's keys, ascending, uint32.
+
+    Those are the wires with a coefficient that is not zero; A has all public wires, because of the extra rows.
+    """
+
+    def occurring(matrix: SparseMatrix) -> np.ndarray:
+        occurs = np.zeros(system.wires, bool)
+        occurs[matrix.wire[matrix.value.any(axis=1)]] = True
+        return occurs
+
+    in_a, in_b = occurring(system.a), occurring(system.b)
+    in_a[: 1 + system.public] = True
+    return np.flatnonzero(in_a).astype(np.uint32), np.flatnonzero(in_b).astype(np.uint32)
+
+
 def _times_r_squared(matrix: SparseMatrix) -> SparseMatrix:
     return replace(matrix, value=host.fr_to_montgomery(host.fr_to_montgomery(matrix.value)))
 
 
-def evaluate(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None) -> Evaluations:
-    """The three vectors of a witness, shape (wires, 4), plain; missing rows of a matrix count as zero."""
+def evaluate(
+    constraints: CompiledConstraints | MappedConstraints,
+    witness: np.ndarray,
+    *,
+    out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    threads: int | None = None,
+) -> Evaluations:
+    """The three vectors of a witness, shape (wires, 4), plain; missing rows of a matrix count as zero.
 
-    def product(matrix: SparseMatrix) -> np.ndarray:
-        values = np.zeros((constraints.rows, 4), np.uint64)
-        values[: matrix.rows] = host.spmv(matrix.row_start, matrix.wire, matrix.value, witness, threads=threads)
-        return values
-
-    a, b = product(constraints.a), product(constraints.b)
-    return Evaluations(a, b, product(constraints.c) if constraints.c else host.fr_mul(a, b))
+    With `out`, three arrays of at least `rows` rows, they are written there, zeros below them; the result has views.
+    """
+    rows = constraints.rows
+    if out is None:
+        out = tuple(np.empty((rows, 4), np.uint64) for _ in range(3))
+    a, b, c = (array[:rows] for array in out)
+    if isinstance(constraints, MappedConstraints):
+        a[:], b[:] = 0, 0
+        constraints.add_products(witness, a, b, threads)
+        host.fr_mul(a, b, out=c)
+    else:
+        for matrix, vector in ((constraints.a, a), (constraints.b, b), (constraints.c, c)):
+            if matrix is None:
+                host.fr_mul(a, b, out=c)
+                continue
+            vector[matrix.rows :] = 0
+            host.spmv(
+                matrix.row_start, matrix.wire, matrix.value, witness, out=vector[: matrix.rows], threads=threads
+            )  # fmt: skip
+    for array in out:
+        array[rows:] = 0
+    return Evaluations(a, b, c)
 
 
 def check_witness_form(witness: np.ndarray, wires: int) -> None:

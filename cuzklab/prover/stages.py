@@ -14,8 +14,9 @@ import numpy as np
 
 from cuzklab.backends import host
 from cuzklab.errors import BadInput
-from cuzklab.prover.constraints import CompiledConstraints, Evaluations, compiled, evaluate
-from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey, VerifyingKey
+from cuzklab.prover.constraints import CompiledConstraints, Evaluations, MappedConstraints, compiled, evaluate
+from cuzklab.prover.model import ConstraintSystem, Dialect, Proof, ProvingKey, VerifyingKey
+from cuzklab.prover.streaming import AnyPoints, chosen, masked_sum, msm, point_bytes
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,12 @@ class DenseQuery:
 
     Attributes
     ----------
-    points : (n, 12) or (n, 24) uint64
+    points : (n, 12) or (n, 24) uint64, or points of a mapped file
     wires : (n,) uint32
         Ascending.
     """
 
-    points: np.ndarray
+    points: AnyPoints
     wires: np.ndarray
 
 
@@ -43,20 +44,22 @@ class DenseKey:
     wires: int
     public: int
     domain: int
-    constraints: CompiledConstraints
+    constraints: CompiledConstraints | MappedConstraints
     beta_g1: np.ndarray
     delta_g1: np.ndarray
     vk: VerifyingKey
-    h: np.ndarray
+    h: AnyPoints
     l: DenseQuery
     a: DenseQuery
     b_g1: DenseQuery
     b_g2: DenseQuery
+    dialect: Dialect = "snarkjs"
+    test_only: bool = False
 
     @property
     def query_bytes(self) -> int:
-        """Host memory of all five queries' points."""
-        return self.h.nbytes + sum(query.points.nbytes for query in (self.l, self.a, self.b_g1, self.b_g2))
+        """Bytes of all five queries' points, in the form that kernels take."""
+        return point_bytes(self.h) + sum(point_bytes(it.points) for it in (self.l, self.a, self.b_g1, self.b_g2))
 
 
 def check_same_circuit(system: ConstraintSystem, key: ProvingKey | DenseKey) -> None:
@@ -99,6 +102,7 @@ def dense_key(key: ProvingKey, system: ConstraintSystem | None = None) -> DenseK
         a=_dense(key.a_query, np.flatnonzero(key.a_query.any(axis=1))),
         b_g1=_dense(key.b_g1_query, b_wires),
         b_g2=_dense(key.b_g2_query, b_wires),
+        test_only=key.test_only,
     )
 
 
@@ -121,24 +125,24 @@ class MaskedPoints:
         Bit i set where the scalar of point i is 1.
     """
 
-    points: np.ndarray
+    points: AnyPoints
     ones: np.ndarray
 
     @property
     def streamed_bytes(self) -> int:
-        return self.points.nbytes + -(-len(self.points) // 8)
+        return point_bytes(self.points) + -(-len(self.points) // 8)
 
 
 @dataclass(frozen=True)
 class ScaledPoints:
     """Points and their scalars, (n, 4) uint64, plain: what a tail's or H's MSM takes."""
 
-    points: np.ndarray
+    points: AnyPoints
     scalars: np.ndarray
 
     @property
     def streamed_bytes(self) -> int:
-        return self.points.nbytes + self.scalars.nbytes
+        return point_bytes(self.points) + self.scalars.nbytes
 
 
 @dataclass(frozen=True)
@@ -153,13 +157,21 @@ class SplitMsm:
     tail: ScaledPoints
 
 
-def synthesis(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None) -> Evaluations:
-    """Evaluate the constraints on a witness, shape (wires, 4), plain."""
-    return evaluate(constraints, witness, threads=threads)
+def synthesis(
+    constraints: CompiledConstraints | MappedConstraints,
+    witness: np.ndarray,
+    *,
+    out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    threads: int | None = None,
+) -> Evaluations:
+    """Evaluate the constraints on a witness, shape (wires, 4), plain; `out` as in `constraints.evaluate`."""
+    return evaluate(constraints, witness, out=out, threads=threads)
 
 
 def prep_msm(key: DenseKey, witness: np.ndarray, *, threads: int | None = None) -> dict[str, SplitMsm]:
     """Class the scalars of L, A and B as 0, 1 or other; make bitmaps of the ones and gather the tails.
+
+    Of points in a mapped file the tails are remembered only, and read when they are added up.
 
     Returns
     -------
@@ -172,18 +184,23 @@ def prep_msm(key: DenseKey, witness: np.ndarray, *, threads: int | None = None) 
     return {"l": l_split, "a": a_split, "b_g1": b_g1, "b_g2": b_g2}
 
 
-def _split(witness: np.ndarray, wires: np.ndarray, queries: list[np.ndarray]) -> list[SplitMsm]:
+def split_pays(tail: int, scalars: int) -> bool:
+    """Whether an MSM is worth splitting: unless more than half of its scalars are neither 0 nor 1."""
+    return 2 * tail <= scalars
+
+
+def _split(witness: np.ndarray, wires: np.ndarray, queries: list[AnyPoints]) -> list[SplitMsm]:
     """The split of queries over the same wires, whose scalars are classed once."""
     scalars = witness if len(wires) == len(witness) else host.gather(witness, wires)
     ones, tail, _ = host.classify(scalars)
-    worthwhile = 2 * len(tail) <= len(scalars)
+    worthwhile = split_pays(len(tail), len(scalars))
     if not worthwhile:
         tail = np.flatnonzero(scalars.any(axis=1))
     tail_scalars = host.gather(scalars, tail)
     return [
         SplitMsm(
             ones=MaskedPoints(points, ones) if worthwhile else None,
-            tail=ScaledPoints(host.gather(points, tail), tail_scalars),
+            tail=ScaledPoints(chosen(points, tail), tail_scalars),
         )
         for points in queries
     ]
@@ -202,11 +219,11 @@ def load_evaluations(evaluations: Evaluations, d_a: np.ndarray, d_bc: np.ndarray
         target[len(source) :] = 0
 
 
-def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, threads: int | None = None) -> None:
+def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, dialect: Dialect = "snarkjs", threads: int | None = None) -> None:
     """Turn the evaluations a, b, c into the scalars of the H query, in place.
 
-    The key's H query is a Lagrange basis on the odd powers of the doubled domain's root w, so these scalars are
-    a·b − c there, and nothing is divided: six transforms.
+    snarkjs: the query is a Lagrange basis on the odd powers of the doubled domain's root w, so these scalars are
+    a·b − c there, and nothing is divided: six transforms. bellman: the query is monomial; seven transforms.
 
     Parameters
     ----------
@@ -215,28 +232,30 @@ def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, threads: int | None = None) -> N
     d_bc : (2, domain, 4) uint64
         Holds b and c in Montgomery form; afterwards nothing of use.
     """
-    host.h_polynomial(d_a, *d_bc, threads=threads)
+    (host.h_polynomial if dialect == "snarkjs" else host.h_coefficients)(d_a, *d_bc, threads=threads)
 
 
 def h_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
-    """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream."""
-    return host.msm_g1(inputs.points, inputs.scalars, threads=threads)
+    """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream.
+
+    There may be more scalars than points: bellman's query has one point fewer than the domain.
+    """
+    return msm(inputs.points, inputs.scalars[: len(inputs.points)], threads=threads)
 
 
 def batch_add(inputs: MaskedPoints, *, threads: int | None = None) -> np.ndarray:
     """The sum of the points whose scalar is 1, in the group that they are of."""
-    masked_sum = host.masked_sum_g1 if inputs.points.shape[1] == 12 else host.masked_sum_g2
     return masked_sum(inputs.points, inputs.ones, threads=threads)
 
 
 def tail_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
     """Σ scalar·point over a tail in G1."""
-    return host.msm_g1(inputs.points, inputs.scalars, threads=threads)
+    return msm(inputs.points, inputs.scalars, threads=threads)
 
 
 def b_g2_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
     """Σ scalar·point over B's tail in G2."""
-    return host.msm_g2(inputs.points, inputs.scalars, threads=threads)
+    return msm(inputs.points, inputs.scalars, threads=threads)
 
 
 @dataclass(frozen=True)
