@@ -11,21 +11,15 @@ import numpy as np
 
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import MappedConstraints, compiled, densities
-from cuzklab.prover.files.container import open_regular, printable
+from cuzklab.prover.files.container import printable
 from cuzklab.prover.files.params import read_params
-from cuzklab.prover.files.zkey import KeyFile, matrix_records, open_zkey, verifying_key
+from cuzklab.prover.files.zkey import KeyFile, is_zkey, matrix_records, open_zkey, verifying_key
 from cuzklab.prover.model import BellmanKey, ConstraintSystem, Points
 from cuzklab.prover.roots import check_bellman_root, check_snarkjs_root
 from cuzklab.prover.stages import DenseKey, DenseQuery, check_same_circuit
 from cuzklab.prover.streaming import chosen
 
 _BLOCK_POINTS = 1 << 16
-
-
-def is_zkey(path: str | os.PathLike) -> bool:
-    """Whether a file says that it is a `.zkey`; keys in bellman's form say nothing."""
-    with open_regular(path) as file:
-        return file.read(4) == b"zkey"
 
 
 def open_key(path: str | os.PathLike, system: ConstraintSystem | None = None) -> DenseKey:

@@ -127,8 +127,9 @@ def _require_valid(verdicts: list[Verdict], *, several: bool) -> None:
     for number, verdict in enumerate(verdicts, 1):
         if not verdict.valid:
             raise BadInput(
-                f"witness{f' {number}' if several else ''}: the proof made of it is not valid ({verdict.detail}), so it "
-                "does not satisfy the key's circuit; give the circuit (.r1cs) as well to learn which constraint fails"
+                f"witness{f' {number}' if several else ''}: the proof made of it is not valid ({verdict.detail}), "
+                "so it does not satisfy the key's circuit; give the circuit (.r1cs) as well to learn which constraint "
+                "fails"
             )
 
 

@@ -13,7 +13,9 @@ them. With the wrong root the sides differ, but for the accidents of a random τ
 * bellman: h_k = τ^k·Z(τ)/δ are such powers.
 * snarkjs: H_i = M_i(τ)/δ for odd powers x_i of the doubled domain's root, and M_i is x_i·(X^2n − 1) / (2n·(X − x_i)).
   For the first m of them, Σ q(x_i) / (x_i · Π_j≠i (x_i − x_j)) · H_i = q(τ)·T, for any q of degree below m
-  (Lagrange's formula), with one T for all q.
+  (Lagrange's formula), with one T for all q. A ceremony of 2^k powers lacks τ^(2n−1) in a key of n = 2^k, and snarkjs
+  then leaves out that term of M_i, x_i·τ^(2n−1) / 2n. In the sum it has the factor Σ q(x_i) / Π_j≠i (x_i − x_j), which
+  is 0 for degrees below m − 1: so one point more than coefficients serves both.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +41,7 @@ Column = dict[int, int]
 def check_snarkjs_root(key: DenseKey, where: str) -> None:
     """Refuse a snarkjs key whose rows are in bellman's order.
 
-    A key whose columns of B are all too long to test is let pass: then only its proofs tell, and none leaves unverified.
+    A key whose columns of B are all too long to test is let pass: only its proofs tell, and none leaves unverified.
 
     Raises
     ------
@@ -59,8 +61,8 @@ def _check(key: DenseKey, dialect: Dialect, where: str, todo: str) -> None:
         return
     if order_of_rows(key, other):
         raise BadInput(
-            f"{where}: its rows are in the order of {other}'s root of unity, though its form is {dialect}'s; proofs made "
-            f"with it would not be valid; {todo}"
+            f"{where}: its rows are in the order of {other}'s root of unity, though its form is {dialect}'s; proofs "
+            f"made with it would not be valid; {todo}"
         )
     raise BadInput(
         f"{where}: its points of B are not those of its constraints; it is damaged, or made for another circuit"
@@ -89,15 +91,16 @@ def order_of_rows(key: DenseKey, dialect: Dialect) -> bool | None:
 
 def _evaluator(key: DenseKey, terms: int, dialect: Dialect) -> Callable[[list[int]], np.ndarray] | None:
     """What maps a polynomial of so many coefficients to its value at τ times a point of G1 that is always the same."""
-    if terms > len(key.h):
+    used = terms if key.dialect == "bellman" else terms + 1
+    if used > len(key.h):
         return None
-    points = np.ascontiguousarray(read(key.h, 0, terms))
+    points = np.ascontiguousarray(read(key.h, 0, used))
     if points.ctypes.data % 8:
         points = points.copy()
     if key.dialect == "bellman":
         return lambda q: host.msm_g1(points[: len(q)], host.ints_to_limbs(q, 4), threads=1)
     w = pow(_ROOTS[dialect], 1 << (TWO_ADICITY - 1 - _log2(key.domain)), FR_MODULUS)
-    x = [pow(w, 2 * i + 1, FR_MODULUS) for i in range(terms)]
+    x = [pow(w, 2 * i + 1, FR_MODULUS) for i in range(used)]
     weights = []
     for i, x_i in enumerate(x):
         below = x_i

@@ -142,8 +142,8 @@ def bellman_setup(
     unconstrained = np.flatnonzero(~combined[inputs:].any(axis=1))
     if len(unconstrained):
         raise BadInput(
-            f"circuit: wire {inputs + unconstrained[0]} occurs in no constraint, and keys in bellman's form have no place "
-            "for it; compile the circuit with optimisation (circom --O2), or make a .zkey"
+            f"circuit: wire {inputs + unconstrained[0]} occurs in no constraint, and keys in bellman's form have no "
+            "place for it; compile the circuit with optimisation (circom --O2), or make a .zkey"
         )
     by_delta, by_gamma = (pow(secret, -1, host.FR_MODULUS) for secret in (secrets.delta, secrets.gamma))
     vanishing = pow(secrets.tau, domain, host.FR_MODULUS) - 1

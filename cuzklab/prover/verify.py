@@ -29,7 +29,8 @@ class Verdict:
     valid : bool
     why : {"", "inputs", "encoding", "curve", "subgroup", "equation"}
         What it fails on: the public values (a wrong number of them, or one that is not below r), bytes that are no
-        compressed proof, a point that is not on its curve, a point outside the subgroup of order r, the pairing equation. Empty for a valid proof.
+        compressed proof, a point that is not on its curve, a point outside the subgroup of order r, the pairing
+        equation. Empty for a valid proof.
     detail : str
         The same in a sentence.
     """

@@ -5,7 +5,7 @@ big-endian count and its points in Zcash's encoding without compression (`kernel
 point at infinity. There is no magic and no version. What follows the last array is a ceremony's record and is passed
 over; keys of ours end in a sentence there that marks a test key.
 
-Arrays stay in the mapped file and are decoded a piece at a time, so the file must stay as it is while the key is in use.
+Arrays stay in the mapped file and are decoded a piece at a time: the file must stay as it is while the key is in use.
 """
 
 import mmap
@@ -84,7 +84,7 @@ def read_params(path: str | os.PathLike) -> BellmanKey:
         raise _refuse(path, f"{len(arrays['b_g1'])} points of b_g1 and {len(arrays['b_g2'])} of b_g2")
     if not inputs <= a <= inputs + private or len(arrays["b_g1"]) > inputs + private:
         raise _refuse(
-            path, f"{a} points of a and {len(arrays['b_g1'])} of b_g1 for {inputs} inputs and {private} others"
+            path, f"{a} points of a and {len(arrays['b_g1'])} of b_g1 for {inputs} inputs and {private} other wires"
         )
     if (h + 1) & h or h + 1 > MAXIMUM_DOMAIN:
         raise _refuse(path, f"{h} points of h, not one fewer than a power of two up to 2^28")

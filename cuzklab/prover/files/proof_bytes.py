@@ -66,8 +66,8 @@ def read_proof_bytes(path: str | os.PathLike) -> list[bytes]:
         raw = file.read()
     if not raw or len(raw) % PROOF_BYTES:
         raise BadInput(
-            f"{printable(path)}: {len(raw)} bytes, compressed proofs have {PROOF_BYTES} each; the file is cut short, or "
-            "holds something else"
+            f"{printable(path)}: {len(raw)} bytes, compressed proofs have {PROOF_BYTES} each; the file is cut short, "
+            "or holds something else"
         )
     return [raw[at : at + PROOF_BYTES] for at in range(0, len(raw), PROOF_BYTES)]
 

@@ -17,7 +17,7 @@ from cuzklab.atomic import atomic_write
 from cuzklab.backends.bls12_381 import FP_MODULUS, FR_MODULUS
 from cuzklab.backends.host.encoding import gather_points
 from cuzklab.backends.native import load
-from cuzklab.prover.files.container import Section, read_container, require_section, write_container
+from cuzklab.prover.files.container import Section, open_regular, read_container, require_section, write_container
 from cuzklab.prover.files.fields import FP_BYTES, FR_BYTES, first_not_below
 from cuzklab.prover.files.r1cs import MAXIMUM_DOMAIN
 from cuzklab.prover.model import Group, ProvingKey, SparseMatrix, VerifyingKey
@@ -129,6 +129,12 @@ def read_zkey(path: str | os.PathLike) -> ProvingKey:
 def read_zkey_vk(path: str | os.PathLike) -> VerifyingKey:
     """Read only what a verifier needs from a proving key."""
     return verifying_key(open_zkey(path))
+
+
+def is_zkey(path: str | os.PathLike) -> bool:
+    """Whether a file says that it is a `.zkey`; keys in bellman's form say nothing."""
+    with open_regular(path) as file:
+        return file.read(4) == _MAGIC
 
 
 def open_zkey(path: str | os.PathLike) -> KeyFile:
