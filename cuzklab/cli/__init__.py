@@ -1,7 +1,7 @@
 """The command line: one verb a command, thin. Heavy imports happen inside commands.
 
-`options` holds what several verbs share; `designs` (check, simulate, run), `circuits` (circuit), `proofs`
-(setup, prove), `verifying` (verify), `reports` (report, bench), `proof_bench` (bench prove) and `stored` (runs) hold the verbs.
+`options` holds what several verbs share; the verbs are in `designs` (check, simulate, run), `circuits` (circuit),
+`proofs` (setup, prove), `verifying` (verify), `reports` (report, bench), `proof_bench` (bench prove), `stored` (runs).
 
 Exit status: 0 done, 1 the thing asked about failed (an unsafe design, an invalid proof), 2 bad usage or bad input.
 """

@@ -7,6 +7,7 @@ give Montgomery form at once: v·R² · w / R = v·w·R. Keys hold them so; `com
 import bisect
 import itertools
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +19,28 @@ from cuzklab.prover.files.fields import first_not_below
 from cuzklab.prover.model import ConstraintSystem, ProvingKey, SparseMatrix
 
 _RECORD = np.dtype([("matrix", "<u4"), ("row", "<u4"), ("wire", "<u4"), ("value", "<u8", (4,))])
+
+
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Row, wire and coefficient of entries of a matrix."""
+
+
+class Constraints(Protocol):
+    """What synthesis evaluates, in whatever form it lies in memory or in a file."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def nonzeros(self) -> int: ...
+
+    def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
+        """Write A·w, B·w and C·w in Montgomery form, (rows, 4) each, for a plain witness."""
+        ...
+
+    def entries_of_b(self) -> Entries:
+        """All entries of B; coefficients may carry one factor, the same for all."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,6 +67,55 @@ class CompiledConstraints:
     def nonzeros(self) -> int:
         return self.a.nonzeros + self.b.nonzeros + (self.c.nonzeros if self.c else 0)
 
+    def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
+        _product(self.a, witness, a, threads)
+        _product(self.b, witness, b, threads)
+        if self.c is None:
+            host.fr_mul(a, b, out=c)
+        else:
+            _product(self.c, witness, c, threads)
+
+    def entries_of_b(self) -> Entries:
+        return _entries(self.b)
+
+
+@dataclass(frozen=True)
+class CircuitConstraints:
+    """A constraint system as it is, with a key's extra rows: the witness is multiplied by R², not the coefficients.
+
+    That takes no second copy of the matrices.
+    """
+
+    system: ConstraintSystem
+
+    @property
+    def rows(self) -> int:
+        return self.system.constraints + 1 + self.system.public
+
+    @property
+    def nonzeros(self) -> int:
+        return sum(matrix.nonzeros for matrix in (self.system.a, self.system.b, self.system.c)) + 1 + self.system.public
+
+    def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
+        scaled = host.fr_to_montgomery(witness)
+        a[self.system.constraints :] = scaled[: 1 + self.system.public]
+        host.fr_mul(scaled, host.ints_to_limbs([pow(2, 512, host.FR_MODULUS)], 4), out=scaled)
+        for matrix, out in ((self.system.a, a), (self.system.b, b), (self.system.c, c)):
+            _product(matrix, scaled, out if out is not a else a[: matrix.rows], threads)
+
+    def entries_of_b(self) -> Entries:
+        return _entries(self.system.b)
+
+
+def _product(matrix: SparseMatrix, witness: np.ndarray, out: np.ndarray, threads: int | None) -> None:
+    """matrix · witness to the first rows of `out`, zeros below."""
+    out[matrix.rows :] = 0
+    host.spmv(matrix.row_start, matrix.wire, matrix.value, witness, out=out[: matrix.rows], threads=threads)
+
+
+def _entries(matrix: SparseMatrix) -> Entries:
+    return np.repeat(np.arange(matrix.rows), np.diff(matrix.row_start)), matrix.wire, matrix.value
+
 
 @dataclass(frozen=True)
 class MappedConstraints:
@@ -66,14 +138,8 @@ class MappedConstraints:
     def nonzeros(self) -> int:
         return len(self.records)
 
-    def entries_of_b(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Row, wire and coefficient (times R²) of every entry of B, copied."""
-        records = self.records.view(_RECORD).reshape(-1)
-        mine = np.flatnonzero(records["matrix"] == 1)
-        return records["row"][mine], records["wire"][mine], records["value"][mine]
-
-    def add_products(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, threads: int | None) -> None:
-        """Add A·w to `a` and B·w to `b`, (rows, 4) each."""
+    def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
+        a[:], b[:] = 0, 0
         native = load().library
 
         def work(begin: int, end: int) -> None:
@@ -87,6 +153,12 @@ class MappedConstraints:
         cuts = {bisect.bisect_left(row, row[first]) for first, _ in ranges(len(row), 4 * threads) if first}
         edges = sorted({0, len(row), *cuts}) if threads > 1 else [0, len(row)]
         run_ranges(work, itertools.pairwise(edges), threads)
+        host.fr_mul(a, b, out=c)
+
+    def entries_of_b(self) -> Entries:
+        records = self.records.view(_RECORD).reshape(-1)
+        mine = np.flatnonzero(records["matrix"] == 1)
+        return records["row"][mine], records["wire"][mine], records["value"][mine]
 
 
 @dataclass(frozen=True)
@@ -142,7 +214,7 @@ def _times_r_squared(matrix: SparseMatrix) -> SparseMatrix:
 
 
 def evaluate(
-    constraints: CompiledConstraints | MappedConstraints,
+    constraints: Constraints,
     witness: np.ndarray,
     *,
     out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
@@ -156,19 +228,7 @@ def evaluate(
     if out is None:
         out = tuple(np.empty((rows, 4), np.uint64) for _ in range(3))
     a, b, c = (array[:rows] for array in out)
-    if isinstance(constraints, MappedConstraints):
-        a[:], b[:] = 0, 0
-        constraints.add_products(witness, a, b, threads)
-        host.fr_mul(a, b, out=c)
-    else:
-        for matrix, vector in ((constraints.a, a), (constraints.b, b), (constraints.c, c)):
-            if matrix is None:
-                host.fr_mul(a, b, out=c)
-                continue
-            vector[matrix.rows :] = 0
-            host.spmv(
-                matrix.row_start, matrix.wire, matrix.value, witness, out=vector[: matrix.rows], threads=threads
-            )  # fmt: skip
+    constraints.evaluate(witness, a, b, c, threads)
     for array in out:
         array[rows:] = 0
     return Evaluations(a, b, c)

@@ -10,7 +10,7 @@ import os
 import numpy as np
 
 from cuzklab.errors import BadInput
-from cuzklab.prover.constraints import MappedConstraints, compiled, densities
+from cuzklab.prover.constraints import CircuitConstraints, MappedConstraints, densities
 from cuzklab.prover.files.container import printable
 from cuzklab.prover.files.params import read_params
 from cuzklab.prover.files.zkey import KeyFile, is_zkey, matrix_records, open_zkey, verifying_key
@@ -112,7 +112,7 @@ def dense_bellman_key(key: BellmanKey, system: ConstraintSystem, *, where: str =
         wires=system.wires,
         public=system.public,
         domain=system.domain,
-        constraints=compiled(system),
+        constraints=CircuitConstraints(system),
         beta_g1=key.beta_g1,
         delta_g1=key.delta_g1,
         vk=key.vk,

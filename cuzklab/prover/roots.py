@@ -25,7 +25,6 @@ import numpy as np
 from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import BELLMAN_ROOT, FR_MODULUS, SNARKJS_ROOT, TWO_ADICITY
 from cuzklab.errors import BadInput
-from cuzklab.prover.constraints import MappedConstraints
 from cuzklab.prover.model import Dialect
 from cuzklab.prover.pairing import pairing_product_is_one
 from cuzklab.prover.stages import DenseKey
@@ -118,7 +117,7 @@ def _evaluator(key: DenseKey, terms: int, dialect: Dialect) -> Callable[[list[in
 
 def _short_columns(key: DenseKey) -> list[tuple[int, Column]] | None:
     """Two of the shortest columns of B that differ in their rows: place of their point in the query, and entries."""
-    row, wire, value = _entries_of_b(key)
+    row, wire, value = key.constraints.entries_of_b()
     lengths = np.bincount(wire, minlength=key.wires)[key.b_g2.wires]
     usable = np.flatnonzero((lengths > 0) & (lengths <= _MAXIMUM_ROWS))
     found: list[tuple[int, Column]] = []
@@ -133,15 +132,6 @@ def _short_columns(key: DenseKey) -> list[tuple[int, Column]] | None:
         if len(found) == 2:
             return found
     return None
-
-
-def _entries_of_b(key: DenseKey) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, wire and coefficient (times R²: one factor for all) of every entry of B."""
-    constraints = key.constraints
-    if isinstance(constraints, MappedConstraints):
-        return constraints.entries_of_b()
-    matrix = constraints.b
-    return np.repeat(np.arange(matrix.rows), np.diff(matrix.row_start)), matrix.wire, matrix.value
 
 
 def _column_polynomials(column: Column, omega: int) -> tuple[list[int], list[int]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from cuzklab.backends import host
 from cuzklab.errors import BadInput
-from cuzklab.prover.constraints import CompiledConstraints, Evaluations, MappedConstraints, compiled, evaluate
+from cuzklab.prover.constraints import Constraints, Evaluations, compiled, evaluate
 from cuzklab.prover.model import ConstraintSystem, Dialect, Proof, ProvingKey, VerifyingKey
 from cuzklab.prover.streaming import AnyPoints, chosen, masked_sum, msm, point_bytes
 
@@ -44,7 +44,7 @@ class DenseKey:
     wires: int
     public: int
     domain: int
-    constraints: CompiledConstraints | MappedConstraints
+    constraints: Constraints
     beta_g1: np.ndarray
     delta_g1: np.ndarray
     vk: VerifyingKey
@@ -158,7 +158,7 @@ class SplitMsm:
 
 
 def synthesis(
-    constraints: CompiledConstraints | MappedConstraints,
+    constraints: Constraints,
     witness: np.ndarray,
     *,
     out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
