@@ -98,8 +98,8 @@ def _times(point, k: int):
     return total
 
 
-@pytest.mark.parametrize("n", [2047, 2049])
-def test_chunks_do_not_mix(field_path, n):
+def test_chunks_do_not_mix(field_path):
+    n = 2049  # one more than a chunk
     points, logarithms = known_points("g1", n)
     found = host.multiply_each_g1(points, host.ints_to_limbs([3] * n, 2))
     assert np.array_equal(

@@ -49,7 +49,7 @@ def small():
 @pytest.fixture(scope="module")
 def medium():
     """Both keys of one PoRep-shaped circuit."""
-    system, witness = porep_shaped(994, seed=2)
+    system, witness = porep_shaped(248, seed=2)
     return system, witness, setup(system, 2), bellman_setup(system, 2)
 
 
@@ -218,7 +218,7 @@ def test_several_witnesses_in_one_call(medium):
     wrong[-1, 0] ^= 1
     with pytest.raises(BadInput, match="witness 2: the proof made of it is not valid"):
         prove_many(dense, [witness, wrong])
-    with pytest.raises(BadInput, match=r"witness 2: constraint \d+ of 994 does not hold"):
+    with pytest.raises(BadInput, match=r"witness 2: constraint \d+ of 248 does not hold"):
         prove_many(dense, [witness, wrong], system=system)
 
 

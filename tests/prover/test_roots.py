@@ -21,7 +21,7 @@ from cuzklab.prover.stages import dense_key
 
 @pytest.fixture(scope="module")
 def circuit():
-    return porep_shaped(994, seed=4)
+    return porep_shaped(248, seed=4)
 
 
 @pytest.fixture
