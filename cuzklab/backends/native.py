@@ -324,7 +324,7 @@ _OTHERS = {
     "fr_powers": (None, _POINTER, _POINTER, _U64),
     "fr_sparse_product": (ctypes.c_int64, _POINTER, _POINTER, _POINTER, _POINTER, _U64, _U64, _U64, _POINTER),
     "fr_check_records": (ctypes.c_int64, _POINTER, _U64, _U32, _U32, _POINTER),
-    "fr_record_products": (None, _POINTER, _U64, _U64, *[_POINTER] * 3),
+    "fr_record_products": (ctypes.c_int64, _POINTER, _U64, _U64, _POINTER, _U32, _U32, _POINTER, _POINTER),
     "fr_classify": (None, _POINTER, _U64, _POINTER, _POINTER, _POINTER),
     "ntt_scratch_bytes": (_U64, _U32, _U32),
     "ntt_columns": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 5),

@@ -143,9 +143,14 @@ class MappedConstraints:
         native = load().library
 
         def work(begin: int, end: int) -> None:
-            native.fr_record_products(
-                self.records.ctypes.data, begin, end, witness.ctypes.data, a.ctypes.data, b.ctypes.data
-            )
+            bad = native.fr_record_products(
+                self.records.ctypes.data, begin, end, witness.ctypes.data, len(a), len(witness), a.ctypes.data,
+                b.ctypes.data,
+            )  # fmt: skip
+            if bad >= 0:
+                raise BadInput(
+                    f"key: record {bad} of its coefficients has changed since the key was opened; open it anew"
+                )
 
         threads = thread_count(threads) if self.ascending else 1
         row = self.records.view(_RECORD).reshape(-1)["row"]

@@ -85,7 +85,12 @@ def order_of_rows(key: DenseKey, dialect: Dialect) -> bool | None:
     if at_tau is None:
         return None
     b_left, b_right = (read(key.b_g2.points, at, at + 1)[0] for at in (first, second))
-    return pairing_product_is_one([at_tau(left), host.neg_g1(at_tau(right))], [b_left, b_right])
+    try:
+        return pairing_product_is_one([at_tau(left), host.neg_g1(at_tau(right))], [b_left, b_right])
+    except BadInput:
+        raise
+    except ValueError:
+        return False  # a point that is none: not on the curve, or not below the modulus
 
 
 def _evaluator(key: DenseKey, terms: int, dialect: Dialect) -> Callable[[list[int]], np.ndarray] | None:

@@ -34,6 +34,8 @@ _EXPONENT_BYTES = 16
 _BLOCK_PROOFS = 256
 # Below this, halving a batch that failed costs more than looking at each proof.
 _ONE_BY_ONE = 3
+# And where one proof in so many has been found wrong already, halving on is a waste.
+_MANY_WRONG = 16
 
 
 def verify_many(
@@ -121,12 +123,14 @@ class _Equations:
         self._a, self._c = np.stack([it.a for it in proofs]), np.stack([it.c for it in proofs])
         self._b = library_points(np.stack([it.b for it in proofs]))
         self.holds = [True] * len(proofs)
+        self._wrong = 0
         self._look_at(range(len(proofs)))
 
     def _look_at(self, which: range) -> None:
-        if len(which) <= _ONE_BY_ONE:
+        if len(which) <= _ONE_BY_ONE or self._wrong > len(self._proofs) // _MANY_WRONG:
             for i in which:
                 self.holds[i] = verify(self._key, self._publics[i], self._proofs[i]).valid
+                self._wrong += not self.holds[i]
         elif not self._all_hold(which):
             self._look_at(which[: len(which) // 2])
             self._look_at(which[len(which) // 2 :])

@@ -129,14 +129,18 @@ i64 fr_check_records(const unsigned char* records, u64 n, u32 rows, u32 wires, u
   return -1;
 }
 
-// a and b += Σ coefficient · witness[wire] over the records from `begin` to `end`: Montgomery products.
-void fr_record_products(const unsigned char* records, u64 begin, u64 end, const Fr* witness, Fr* a, Fr* b) {
+// a and b += Σ coefficient · witness[wire] over the records from `begin` to `end`: Montgomery products. −1, or the first
+// record that is out of range: the file that they lie in may have changed since they were checked.
+i64 fr_record_products(const unsigned char* records, u64 begin, u64 end, const Fr* witness, u32 rows, u32 wires, Fr* a,
+                       Fr* b) {
   for (u64 i = begin; i < end; i++) {
     Record r;
     __builtin_memcpy(&r, records + i * sizeof r, sizeof r);
+    if (r.row >= rows || r.wire >= wires) return i64(i);
     Fr& sum = (r.matrix ? b : a)[r.row];
     sum = sum + r.value() * witness[r.wire];
   }
+  return -1;
 }
 
 // Scalars one into a bitmap (⌈n/64⌉ words), those neither zero nor one into `tail`; counts = {zeros, tail}.

@@ -290,5 +290,9 @@ def test_every_form_of_the_constraints_evaluates_to_the_same(medium, tmp_path):
             for name in "abc":
                 assert np.array_equal(getattr(found, name)[:rows], getattr(reference, name)), (type(constraints), name)
                 assert not getattr(found, name)[rows:].any()
+    spoilt = mapped.records.copy()
+    spoilt[5, 4:8] = 255
+    with pytest.raises(BadInput, match="record 5 of its coefficients has changed"):
+        evaluate(dataclasses.replace(mapped, records=spoilt), witness, threads=1)
     shuffled = dataclasses.replace(mapped, records=mapped.records[::-1].copy(), ascending=False)
     assert np.array_equal(evaluate(shuffled, witness, threads=3).a[:rows], reference.a)

@@ -29,6 +29,7 @@ from cuzklab.prover.files import (
 )
 from cuzklab.prover.files.proof_json import proof_document, public_document
 from cuzklab.prover.files.vk_json import vk_document
+from cuzklab.prover.files.zkey import open_zkey
 from cuzklab.prover.keycheck import check_key
 from cuzklab.prover.keys import dense_bellman_key, open_key
 from cuzklab.prover.porep_shaped import porep_shaped
@@ -80,7 +81,8 @@ READERS = {
 @bounded
 @given(data=st.data())
 def test_damaged(made, tmp_path, name, data):
-    survives(READERS[name], tmp_path / f"damaged.{name[2:]}", data.draw(damage((made[0] / name).read_bytes())))
+    readers = READERS[name] if name != "k.params" else (*READERS[name], lambda path: open_key(path, made[1]))
+    survives(readers, tmp_path / f"damaged.{name[2:]}", data.draw(damage((made[0] / name).read_bytes())))
 
 
 @bounded
@@ -104,6 +106,20 @@ def test_noise(tmp_path, rest):
     for readers in READERS.values():
         survives(readers, tmp_path / "noise.params", rest)
     survives(READERS["k.vk"], tmp_path / "noise.vk", bytes(868) + rest)
+
+
+def test_points_that_are_none_are_told_where_the_roots_are_looked_at(shared_data, tmp_path):
+    """The check of the roots comes before that of all points, and must not stumble."""
+    source = shared_data / "groth16" / "chain" / "chain.zkey"
+    key = open_zkey(source)
+    raw = source.read_bytes()
+    for name, width in (("b_g2", 192), ("h", 96)):
+        array = key.points[name]
+        first = array.section.offset + width * int(np.flatnonzero(array.points.any(axis=1))[0])
+        for spoilt in (bytes([raw[first] ^ 1]), b"\xff" * 48):
+            (tmp_path / "k.zkey").write_bytes(raw[:first] + spoilt + raw[first + len(spoilt) :])
+            with pytest.raises(BadInput, match="points of B are not those"):
+                open_key(tmp_path / "k.zkey")
 
 
 @bounded

@@ -100,3 +100,9 @@ def test_a_bad_key_and_lengths_that_differ(batch):
     vk = setup(circuit.system, 5).vk
     with pytest.raises(BadInput, match="infinity"):
         verify_many(dataclasses.replace(vk, delta_g2=np.zeros_like(vk.delta_g2)), batch[1], batch[2])
+
+
+def test_a_batch_of_nothing_but_invalid_proofs(batch):
+    key, publics, proofs = batch
+    changed = [break_one(public, proof, "equation")[0] for public, proof in zip(publics, proofs, strict=True)]
+    assert verify_many(key, changed, proofs, threads=1) == [module.WRONG_EQUATION] * COUNT
