@@ -1,12 +1,17 @@
 """The command line: one verb a command, thin. Heavy imports happen inside commands.
 
-`options` holds what several verbs share; the verbs are in `designs` (check, simulate, run), `circuits` (circuit),
-`proofs` (setup, prove), `verifying` (verify), `reports` (report, bench), `proof_bench` (bench prove), `stored` (runs).
+`options` holds what several verbs share; every other module holds a verb or a few that belong together.
 
 Exit status: 0 done, 1 the thing asked about failed (an unsafe design, an invalid proof), 2 bad usage or bad input.
 """
 
-from cuzklab.cli import circuits, designs, proof_bench, proofs, reports, stored, verifying
+from importlib import import_module
+from pkgutil import iter_modules
+
 from cuzklab.cli.options import app, main
 
-__all__ = ["app", "circuits", "designs", "main", "proof_bench", "proofs", "reports", "stored", "verifying"]
+# A module of this package registers its verbs when it is imported: a new one needs no line here.
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["app", "main"]
