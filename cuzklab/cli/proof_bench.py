@@ -5,8 +5,8 @@ from typing import Annotated
 
 from typer import Option
 
+from cuzklab.cli.benches import bench
 from cuzklab.cli.options import Backend, Json, Threads, emit, host_only, print_table
-from cuzklab.cli.reports import bench
 from cuzklab.progress import progress
 
 
