@@ -1,5 +1,6 @@
 """The verb that verifies proofs: one, or a file of many."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ import typer
 
 from cuzklab.cli.options import Json, Threads, app, emit, print_table
 from cuzklab.errors import BadInput
-from cuzklab.progress import progress
+from cuzklab.progress import Report, progress
 
 _LINES = (".jsonl", ".ndjson")
 _SHOWN = 20
@@ -64,7 +65,7 @@ def _verify_file(key: Path, proof: Path, public: Path | None, threads: int | Non
         proper = [i for i in range(len(places)) if i not in verdicts]
         found = verify_many(
             prepared, [publics[i] for i in proper], [proofs[i] for i in proper], threads=threads,
-            progress=lambda done, of: report(done / of, f"{done:,} of {of:,} proofs"),
+            progress=_in_steps(report),
         )  # fmt: skip
         verdicts |= zip(proper, found, strict=True)
     invalid = [
@@ -78,10 +79,24 @@ def _verify_file(key: Path, proof: Path, public: Path | None, threads: int | Non
         print("valid" if len(places) == 1 else f"valid: all {len(places):,} proofs")
     else:
         print(f"not valid: {len(invalid):,} of {len(places):,} proofs")
-        print_table(invalid[:_SHOWN])
+        # The equation's own sentence says nothing more, and would break the lines of a terminal.
+        print_table([it | {"detail": "" if it["why"] == "equation" else it["detail"]} for it in invalid[:_SHOWN]])
         if len(invalid) > _SHOWN:
             print(f"and {len(invalid) - _SHOWN:,} more; --json lists all")
     raise typer.Exit(1 if invalid else 0)
+
+
+def _in_steps(report: Report) -> Callable[[int, int], None]:
+    """Tell every block's share, but new words only for each twentieth: a log shall stay short."""
+    words, told = "", -1
+
+    def show(done: int, of: int) -> None:
+        nonlocal words, told
+        if 20 * done // of > told:
+            words, told = f"{done:,} of {of:,} proofs", 20 * done // of
+        report(done / of, words)
+
+    return show
 
 
 def _read_many(proof: Path, public: Path | None) -> tuple[list[str], list[Any], list[Any], dict[int, Any]]:
