@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cuzklab.analysis.intervals import Intervals, union
+from cuzklab.analysis.kernel_names import short_name
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS
 from cuzklab.trace import Run
 
@@ -28,6 +29,7 @@ _TIME_COLUMNS = {
     "transfers": ("start", "end"),
     "kernels": ("start", "end"),
     "waits": ("start", "end"),
+    "api_calls": ("start", "end"),
 }
 
 
@@ -82,8 +84,9 @@ def missing(run: Run, *tables: str) -> str:
     absent = []
     for table in tables:
         if not len(run.table(table)):
-            state = run.availability.get(table, {}).get("state", "not captured")
-            absent.append(f"{table} ({state})")
+            entry = run.availability.get(table, {})
+            state, reason = entry.get("state", "not captured"), entry.get("reason", "")
+            absent.append(f"{table} ({state}: {reason})" if reason else f"{table} ({state})")
     return ", ".join(absent)
 
 
@@ -149,6 +152,7 @@ def timeline(run: Run) -> pd.DataFrame:
     """
     _, end = window(run)
     spans, waits, locks = run.table("spans"), run.table("waits"), run.table("locks")
+    spans = spans[spans["category"] != "lock"]  # ranges that mean locks: they are shown as waits and holds
     kernels, transfers = run.table("kernels"), run.table("transfers")
     held = locks[locks["acquired"].notna()]
     thread = spans["thread"].where(spans["thread"] != "", spans["worker"])
@@ -160,7 +164,7 @@ def timeline(run: Run) -> pd.DataFrame:
             held.assign(start=held["acquired"], end=held["released"].fillna(end), open=held["released"].isna()),
             "lock", held["lock"], "hold", root(held["worker"]),
         ),
-        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", kernels["name"]),
+        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", _kernel_labels(kernels)),
         _bars(of_device, "device", _device_lane(of_device, "stages"), "gpu", of_device["name"]),
         _bars(
             transfers, "device", _device_lane(transfers, "copies"), "transfer",
@@ -177,6 +181,10 @@ def timeline(run: Run) -> pd.DataFrame:
 
 def _device_lane(rows: pd.DataFrame, what: str) -> pd.Series:
     return "gpu" + rows["device"].clip(lower=0).astype(str) + " " + what
+
+
+def _kernel_labels(kernels: pd.DataFrame) -> pd.Series:
+    return kernels["name"].map({name: short_name(name) for name in kernels["name"].unique()})
 
 
 def _bars(rows: pd.DataFrame, group: str, lane: pd.Series, category: pd.Series | str, label: pd.Series) -> pd.DataFrame:

@@ -1,10 +1,11 @@
-"""Verbs on designs: check, simulate, run."""
+"""Verbs on designs: simulate, run."""
 
-import sys
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
 from cuzklab.cli.options import (
     DEFAULT_STORE,
     Backend,
@@ -26,39 +27,6 @@ from cuzklab.progress import progress
 
 
 @app.command()
-def check(
-    policy: Policy,
-    workers: Annotated[int, typer.Option(help="Workers of each device.")] = 2,
-    partitions: Annotated[int, typer.Option(help="Partitions that each worker proves, one after another.")] = 1,
-    vram: Vram = "16GiB",
-    devices: Annotated[int, typer.Option(help="Devices.")] = 1,
-    parameters: Parameters = None,
-    schedules: Annotated[int, typer.Option(help="Findings to show step by step.")] = 1,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
-    """Explore every interleaving of a policy at 32 GiB PoRep sizes: exit status 0 safe, 1 unsafe or not covered."""
-    from cuzklab import check as checker
-    from cuzklab import policies
-
-    design = policies.load(policy, **parameters_of(parameters))
-    with progress(f"check {design.name}", quiet=as_json) as report:
-        result = checker.check(
-            design, workers=workers, partitions=partitions, vram_bytes=size_of(vram, "--vram"), devices=devices,
-            progress=lambda states, *_: report(0.0, f"{states:,} states") if sys.stderr.isatty() else None,
-        )  # fmt: skip
-    if out and result.findings:
-        checker.counterexample_run(result, min(result.findings, key=lambda finding: len(finding.schedule)), out)
-    elif out:
-        checker.check_run(result, out)
-    if as_json:
-        emit(result.to_json())
-    else:
-        print(checker.render_text(result, schedules))
-    raise typer.Exit(0 if result.verdict == "safe" else 1)
-
-
-@app.command()
 def simulate(
     policy: Policy,
     hardware: Annotated[
@@ -73,6 +41,7 @@ def simulate(
     ] = None,
     parameters: Parameters = None,
     vram: Annotated[str | None, typer.Option(help="Device memory, if not the hardware's.")] = None,
+    urgent: Urgent = None,
     seed: Annotated[int, typer.Option(help="Of the spread of stage times.")] = 0,
     out: Out = None,
     as_json: Json = False,
@@ -86,7 +55,7 @@ def simulate(
     result = run_simulation(
         policies.load(policy, **values), hardware, workload, proofs=proofs, in_flight=in_flight or proofs,
         gpu_workers=knobs.get("gw", 2), synthesis_workers=knobs.get("pw", 10), lookahead=knobs.get("lookahead"),
-        vram_bytes=size_of(vram, "--vram") if vram else None, seed=seed,
+        vram_bytes=size_of(vram, "--vram") if vram else None, urgent=urgent_of(urgent), seed=seed,
     )  # fmt: skip
     if out:
         result.to_run(out)
@@ -101,6 +70,8 @@ def simulate(
         ]
         + [{"figure": name, "value": f"none: {why}"} for name, why in result.reasons.items()]
     )
+    print_urgent(urgent_of(urgent), proofs, result.latency_s)
+    print_failures(result.failures)
     for note in result.notes:
         print(f"note: {note}")
 
@@ -115,11 +86,13 @@ def run(
     proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 1,
     partitions: Annotated[int, typer.Option(help="Partitions of each proof.")] = 6,
     vram: Vram = "16GiB",
+    urgent: Urgent = None,
     hardware: Annotated[str, typer.Option(help="Profile of the emulated device.")] = "emulated",
     parameters: Parameters = None,
     backend: Backend = "auto",
     threads: Annotated[int, typer.Option(min=1, help="CPU threads of each kernel and of each CPU stage.")] = 1,
     seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
+    stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -136,22 +109,24 @@ def run(
     with progress(f"run {design.name}") as report:
         result = run_live(
             design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers,
-            vram_bytes=size_of(vram, "--vram"), hardware=hardware, threads=threads, seed=seed,
+            vram_bytes=size_of(vram, "--vram"), urgent=urgent_of(urgent), hardware=hardware, threads=threads, seed=seed,
+            sample_stacks=stacks,
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))
-    made, verified = len(result.proofs), len(result.verified)
+    made, verified, asked_for = len(result.proofs), len(result.verified), proofs + len(urgent or [])
     if as_json:
         emit(
             {
                 "run": str(stored.path), "outcome": result.outcome, "explanation": result.explanation, "proofs": made,
-                "verified": verified,
+                "verified": verified, "latency_s": dict(result.latency_s),
+                "failures": [asdict(failure) for failure in result.failures],
                 "metrics": {name: metric.value for name, metric in result.metrics.items()},
                 "conditions": dict(result.conditions),
             }
         )  # fmt: skip
     else:
-        counted = f"{verified} of {made} proofs verified, {proofs} asked for"
+        counted = f"{verified} of {made} proofs verified, {asked_for} asked for"
         print(f"{result.outcome}: {counted}. {result.explanation}".rstrip())
         print_table(
             [
@@ -159,7 +134,9 @@ def run(
                 for metric in result.metrics.values()
             ]
         )
+        print_urgent(urgent_of(urgent), proofs, result.latency_s)
+        print_failures(result.failures)
         for note in result.notes:
             print(f"note: {note}")
         print(f"run  {stored.path}")
-    raise typer.Exit(0 if result.outcome == "ok" and verified == proofs else 1)
+    raise typer.Exit(0 if result.outcome == "ok" and verified == asked_for else 1)

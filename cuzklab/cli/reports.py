@@ -13,7 +13,7 @@ from cuzklab.progress import progress
 
 @app.command()
 def report(
-    experiment: Annotated[str, typer.Argument(help="Name of a report (phase10), or path of a notebook.")],
+    experiment: Annotated[str, typer.Argument(help="Name of a report (phase10, capture), or path of a notebook.")],
     parameters: Parameters = None,
     backend: Backend = "auto",
     out: Annotated[
@@ -23,7 +23,10 @@ def report(
     deadline: Annotated[int, typer.Option(min=1, help="Seconds that the whole report may take.")] = 1800,
     as_json: Json = False,
 ) -> None:
-    """Run an experiment and write its post-mortem: one HTML file, the verdict as JSON, and the runs beneath."""
+    """Run a notebook and write its post-mortem: one HTML file, the verdict as JSON, and the runs that it made.
+
+    `phase10` makes its runs as an experiment states; `capture -p run=DIRECTORY` is about a stored run.
+    """
     from cuzklab.report import NotebookFailed, write_report
 
     host_only(backend)
@@ -44,4 +47,6 @@ def report(
         )  # fmt: skip
     else:
         print(f"{written.verdict['decision']}: {written.verdict['sentence']}")
-        print(f"report   {written.html}\nverdict  {written.verdict_file}\nruns     {written.html.parent / 'runs'}")
+        print(f"report   {written.html}\nverdict  {written.verdict_file}")
+        for folder in sorted({path.parent for path in written.runs}):
+            print(f"runs     {folder}")

@@ -7,6 +7,7 @@ recognises a deadlock; `instruments` records. `work` says what a workload must o
 programs.
 """
 
-from cuzklab.live.engine import Failure, LiveResult, run_live
+from cuzklab.live.engine import LiveResult, run_live
+from cuzklab.policies.engine import Failure
 
 __all__ = ["Failure", "LiveResult", "run_live"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuzklab.backends import device as devices
 from cuzklab.live.board import Blocked, Stopped, raise_pending
+from cuzklab.live.instruments import LockUses
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
 from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, PolicyFault, UseAfterFree
@@ -31,7 +32,7 @@ from cuzklab.policies.model import (
     Task,
 )
 from cuzklab.trace.metrics import CALL, FAILED, HOST_MEMORY, PROVED
-from cuzklab.trace.schema import Counter, Kernel, LockUse, Span, Transfer, WaitInterval
+from cuzklab.trace.schema import Counter, Kernel, Span, Transfer, WaitInterval
 
 if TYPE_CHECKING:
     from cuzklab.live.run import Run
@@ -43,11 +44,6 @@ class RecordedEvent:
 
     stream: Stream
     event: devices.Event
-
-
-def _device_of(program: Program) -> int | None:
-    """The device that a program works for, by its arguments; None where it works for none."""
-    return next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), None)
 
 
 class Actor:
@@ -71,8 +67,9 @@ class Actor:
         self.ended = self.joined = False
         self.pending_fault: PolicyFault | None = None
         self.parent = parent
-        self.device = _device_of(program) if parent is None else parent.device
-        self.locks: dict[Lock, LockUse] = {}
+        own = (argument.index for argument in program.arguments if isinstance(argument, Gpu))
+        self.device: int | None = next(own, None) if parent is None else parent.device
+        self.locks: dict[Lock, LockUses | None] = {}
         self.thread = threading.Thread(target=self._drive, name=name, daemon=True)
         self._run = run
         self._program = program
@@ -115,37 +112,40 @@ class Actor:
     def _perform(self, effect: effects.Effect) -> Any:
         self._run.board.check()
         raise_pending(self)
+        pacing = self._run.pacing
+        pacing.enter(self, effect)
         subject = getattr(effect, "partition", None)
         if subject is not None:
             self.subject = subject
-        return effect.perform(self)
+        try:
+            result = effect.perform(self)
+        except PolicyFault as fault:
+            pacing.leave(self, effect, fault.at(self.name, effect))
+            raise
+        pacing.leave(self, effect, None)
+        return result
 
     # --- locks -------------------------------------------------------------------------------------------------------
 
     def acquire(self, lock: Lock) -> None:
         mutex = self._run.mutex(lock)
+        uses = self._run.instruments.lock(self, lock.name)
         requested = self._run.now()
-        use = LockUse(lock.name, requested, None, None, self.name, self.worker, self.partition)
         try:
-            use.holder_at_request = mutex.acquire(self)
+            found_with = mutex.acquire(self)
         except Stopped:
-            use.holder_at_request = mutex.holder
-            self._add(use)
+            if uses:
+                uses.left(requested, mutex.holder)
             raise
-        use.acquired = self._run.now()
-        self.locks[lock] = use
+        if uses:
+            uses.acquired(requested, found_with)
+        self.locks[lock] = uses
 
     def release(self, lock: Lock) -> None:
         released = self._run.now()
         self._run.mutex(lock).release(self)
-        use = self.locks.pop(lock)
-        use.released = released
-        self._add(use)
-
-    @property
-    def lock_held(self) -> str:
-        """Names of the locks that it holds."""
-        return ", ".join(lock.name for lock in self.locks)
+        if uses := self.locks.pop(lock):
+            uses.released(released)
 
     # --- device memory -----------------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Actor:
             frees = memory.frees
             try:
                 with self._span("alloc", "memory", effect.gpu):
-                    memory.allocate(self, buffer, self.lock_held, will_wait=will_wait)
+                    memory.allocate(self, buffer, will_wait=will_wait)
                 self._allocations = serial
                 return buffer
             except OutOfDeviceMemory:
@@ -180,15 +180,15 @@ class Actor:
         if effect.device_wide:
             self._wait_for_idle(gpu)
         with self._span("free", "memory", gpu):
-            self._run.memory(gpu).free(self, effect.buffer, self.lock_held)
+            self._run.memory(gpu).free(self, effect.buffer)
 
     def reserve(self, gpu: Gpu, size_bytes: int) -> None:
         self._run.reservations(gpu).reserve(self, size_bytes)
-        self._run.memory(gpu).promise(self, "reserve", size_bytes, self.lock_held)
+        self._run.memory(gpu).promise(self, "reserve", size_bytes)
 
     def unreserve(self, gpu: Gpu, size_bytes: int) -> None:
         self._run.reservations(gpu).unreserve(self, size_bytes)
-        self._run.memory(gpu).promise(self, "unreserve", size_bytes, self.lock_held)
+        self._run.memory(gpu).promise(self, "unreserve", size_bytes)
 
     # --- host memory and transfers -----------------------------------------------------------------------------------
 
@@ -199,12 +199,14 @@ class Actor:
         self._run.pinned.add(buffer)
 
     def unpin(self, buffer: HostBuffer, pooled: bool) -> None:
+        self._refuse_under_copy(buffer, "unpinned")
         self._run.pinned.discard(buffer)
         if not pooled:
             with self._span("unpin", "memory"):
                 self._run.host_memory.unpin(buffer.size_bytes)
 
     def free_host(self, effect: effects.FreeHost) -> None:
+        self._refuse_under_copy(effect.buffer, "freed")
         if effect.buffer in self._run.freed:
             raise DoubleFree(f"{effect.buffer.name} was freed before")
         self._run.freed.add(effect.buffer)
@@ -212,33 +214,41 @@ class Actor:
         self._count_host_memory()
 
     def upload(self, effect: effects.Upload) -> None:
-        if effect.source in self._run.freed:
+        run, gpu = self._run, effect.stream.gpu
+        pinned = effect.source in run.pinned
+        if pinned:
+            run.pacing.copy_begun(self, self._put_upload(effect, pinned))
+            return
+        with run.turn(effect.stream):
+            self._wait_for_stream(effect.stream)
+            work = self._put_upload(effect, pinned)
+            run.pacing.work_begun(self, effect, work)
+            with self._span("upload", "transfer", gpu):
+                work.wait()
+
+    def _put_upload(self, effect: effects.Upload, pinned: bool) -> devices.Work:
+        """Queue the copy on its stream."""
+        run, gpu = self._run, effect.stream.gpu
+        if effect.source in run.freed:
             raise UseAfterFree(f"upload uses {effect.source.name}, which was freed")
-        gpu, name = effect.stream.gpu, f"upload {effect.source.name}"
-        memory = self._run.memory(gpu).memory(gpu, effect.targets, name)
-        targets = tuple(memory[buffer.name] for buffer in effect.targets)
-        pinned = effect.source in self._run.pinned
-        with self._stage("upload", effect.partition):
-            pieces = self._run.workload.pieces(effect.partition, effect.source, targets)
-            size_bytes = sum(piece.source.nbytes for piece in pieces)
-            issue = self._run.now()
-            work = self._run.stream(effect.stream).upload(pieces, pinned=pinned)
+
+        def start(memory: dict[str, devices.Memory]) -> devices.Work:
+            targets = tuple(memory[buffer.name] for buffer in effect.targets)
+            with self._stage("upload", effect.partition):
+                pieces = run.workload.pieces(effect.partition, effect.source, targets)
+                size_bytes = sum(piece.source.nbytes for piece in pieces)
+                issue = run.now()
+                run.pacing.before_work(self, run.stream(effect.stream))
+                work = run.stream(effect.stream).upload(pieces, pinned=pinned)
             row = Transfer(
-                0,
-                0,
-                issue,
-                size_bytes,
-                "h2d",
-                pinned,
-                effect.stream.name,
-                gpu.index,
-                self.worker,
+                0, 0, issue, size_bytes, "h2d", pinned, effect.stream.name, gpu.index, self.worker,
                 effect.partition.name,
-            )
-            self._run.transfers.append((row, work))
-            if not pinned:
-                with self._span("upload", "transfer", gpu):
-                    work.wait()
+            )  # fmt: skip
+            run.transfers.append((row, work))
+            run.reading.setdefault(effect.source, []).append(work)
+            return work
+
+        return run.memory(gpu).begin(gpu, effect.targets, f"the upload of {effect.source.name}", start, writes=True)
 
     def record_event(self, stream: Stream) -> RecordedEvent:
         return RecordedEvent(stream, self._run.stream(stream).record())
@@ -255,18 +265,23 @@ class Actor:
 
     def launch(self, effect: effects.Launch) -> None:
         gpu, partition, label = effect.gpu, effect.partition, effect.label
-        for event in self._run.after.pop(effect.stream, ()):
-            self._wait_for_event(event)
         ledger, stream = self._run.memory(gpu), self._run.stream(effect.stream)
-        memory = ledger.memory(gpu, effect.uses, label)
-        with self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
-            launched = self._run.now()
-            streamed_bytes = self._run.workload.streamed_bytes(partition, effect.stage, effect.part)
-            work = stream.run(
-                lambda: self._run.workload.launch(partition, effect.stage, effect.part, memory),
-                streamed_bytes=streamed_bytes,
-            )
-            work.wait()
+        with self._run.turn(effect.stream):
+            self._wait_for_stream(effect.stream)
+            with self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
+                launched = self._run.now()
+                streamed_bytes = self._run.workload.streamed_bytes(partition, effect.stage, effect.part)
+
+                def start(memory: dict[str, devices.Memory]) -> devices.Work:
+                    self._run.pacing.before_work(self, stream)
+                    return stream.run(
+                        lambda: self._run.workload.launch(partition, effect.stage, effect.part, memory),
+                        streamed_bytes=streamed_bytes,
+                    )
+
+                work = ledger.begin(gpu, effect.uses, label, start, writes=False)
+                self._run.pacing.work_begun(self, effect, work)
+                work.wait()
         self._add(
             Kernel(
                 work.start_ns, work.end_ns, label, effect.stream.name, gpu.index, launched, label, self.worker,
@@ -292,11 +307,11 @@ class Actor:
         buffer = Buffer(
             f"{effect.label} scratch", effect.scratch_bytes, effect.gpu, self.name, 0, effect.partition.name
         )
-        memory.allocate(self, buffer, self.lock_held, backed=False)
+        memory.allocate(self, buffer, backed=False)
         try:
             yield
         finally:
-            memory.free(self, buffer, self.lock_held)
+            memory.free(self, buffer)
 
     def compute(self, effect: effects.Compute) -> None:
         with self._span(effect.label, "cpu"), self._stage(effect.label, effect.partition):
@@ -342,6 +357,7 @@ class Actor:
     def put(self, queue: Queue, item: Any) -> None:
         if isinstance(item, Outcome):
             self._end_call(item)
+        self._run.latencies.passed(item, self._run.now())
         length = self._run.channel(queue).put(self, item)
         self._add(Counter(self._run.now(), f"queue {queue.name}", length))
         if isinstance(item, Outcome):
@@ -377,6 +393,8 @@ class Actor:
         """Turn what a stage raises into a fault of its partition."""
         try:
             yield
+        except PolicyFault:
+            raise
         except Exception as error:
             raise StageFailed(label, partition.name, error) from error
 
@@ -387,6 +405,16 @@ class Actor:
         start = self._run.now()
         device.sync()
         self._waited(start, "device_sync", device.name)
+
+    def _wait_for_stream(self, stream: Stream) -> None:
+        """Wait for what a stream waits for, and for the work that it has."""
+        for event in self._run.after.pop(stream, ()):
+            self._wait_for_event(event)
+        self._wait_for_event(self.record_event(stream))
+
+    def _refuse_under_copy(self, source: HostBuffer, what: str) -> None:
+        if any(not work.done for work in self._run.reading.get(source, ())):
+            raise UseAfterFree(f"{source.name} is {what} while an upload copies from it")
 
     def _wait_for_event(self, event: RecordedEvent) -> None:
         if event.event.fired:
@@ -409,17 +437,9 @@ class Actor:
             name = PROVED if outcome.ok else FAILED
             self._add(
                 Span(
-                    start,
-                    self._run.now(),
-                    name,
-                    CALL,
-                    0,
-                    self.name,
-                    self.worker,
-                    self.proof,
-                    self.partition,
+                    start, self._run.now(), name, CALL, 0, self.name, self.worker, self.proof, self.partition,
                     self.device,
                 )
-            )
+            )  # fmt: skip
         self._run.workload.finished(outcome.partition)
         self._count_host_memory()

@@ -76,7 +76,7 @@ def _draw(seed: int, number: int, name: str) -> bytes:
     return hashlib.sha256(f"cuzklab live\0{seed}\0{number}\0{name}".encode()).digest()
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=4)
 def circuit_with_test_key(log2_domain: int, seed: int) -> TestCircuit:
     """A PoRep-shaped circuit with 2^log2_domain rows and its TEST KEY, from memory, the user's cache, or made.
 

@@ -1,14 +1,27 @@
 """The allocations of one device: who has what, recorded as it changes, and waits for room."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from cuzklab.backends.device import Device, DeviceMemoryExhausted, Memory
+from cuzklab.backends.device import Device, DeviceMemoryExhausted, Memory, Work
 from cuzklab.live.board import Board
 from cuzklab.live.instruments import Instruments, Who
-from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, UseAfterFree, WrongDevice
+from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, UseAfterFree, UseBeforeCopied, WrongDevice
 from cuzklab.policies.model import Buffer, Gpu
-from cuzklab.trace.schema import VramEvent
+from cuzklab.trace.recorders.names import OWNERS, Owner
+from cuzklab.trace.recorders.tables import VRAM_OPS
+from cuzklab.trace.recorders.vram import ALLOC, FAIL, FREE
+
+
+@dataclass(frozen=True)
+class _UnderWay:
+    """Work of the device that may not be done yet: in words, and the buffers that it uses or fills."""
+
+    work: Work
+    what: str
+    buffers: tuple[Buffer, ...]
+    writes: bool
 
 
 class DeviceMemory:
@@ -31,12 +44,12 @@ class DeviceMemory:
         self.freed = board.condition()
         self._board = board
         self._instruments = instruments
-        self._mutex = threading.Lock()  # what is live and the rows about it change together
-        self._live_bytes = 0
+        self._mutex = threading.Lock()  # what is live and what is recorded about it change together
+        self._under_way: list[_UnderWay] = []
+        if instruments.vram:
+            instruments.vram.limit(device.index, device.limit_bytes)
 
-    def allocate(
-        self, who: Who, buffer: Buffer, lock_held: str, *, backed: bool = True, will_wait: bool = False
-    ) -> None:
+    def allocate(self, who: Who, buffer: Buffer, *, backed: bool = True, will_wait: bool = False) -> None:
         """Allocate memory for a handle. A failure of a request that will wait is no failure to record.
 
         Raises
@@ -48,26 +61,29 @@ class DeviceMemory:
                 memory = self.device.alloc(buffer.size_bytes, pooled=buffer.pooled, backed=backed)
             except DeviceMemoryExhausted as full:
                 if not will_wait:
-                    self._record(who, "fail", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+                    self._record(who, FAIL, buffer)
                 raise OutOfDeviceMemory(buffer.name, full.size_bytes, full.in_use_bytes, full.limit_bytes) from full
             self.live[buffer] = memory
-            self._live_bytes += buffer.size_bytes
-            self._record(who, "alloc", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+            self._record(who, ALLOC, buffer)
 
-    def free(self, who: Who, buffer: Buffer, lock_held: str) -> None:
+    def free(self, who: Who, buffer: Buffer) -> None:
         """Give the memory of a handle back.
 
         Raises
         ------
         DoubleFree
+        UseAfterFree
+            Work under way uses it.
         """
         with self._mutex:
+            user = self._user_of(buffer)
+            if user is not None and buffer in self.live:
+                raise UseAfterFree(f"{buffer.name} of {buffer.owner} is freed under {user.what}")
             memory = self.live.pop(buffer, None)
             if memory is None:
                 raise DoubleFree(f"{buffer.name} of {buffer.owner} is not allocated")
             self.device.free(memory)
-            self._live_bytes -= buffer.size_bytes
-            self._record(who, "free", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+            self._record(who, FREE, buffer)
         self.became_free()
 
     def became_free(self) -> None:
@@ -76,8 +92,10 @@ class DeviceMemory:
             self.frees += 1
             self.freed.notify_all()
 
-    def memory(self, gpu: Gpu, buffers: Iterable[Buffer], what: str) -> dict[str, Memory]:
-        """The memory of the buffers that work on a device was given, by their names.
+    def begin(
+        self, gpu: Gpu, buffers: Sequence[Buffer], what: str, start: Callable[[dict[str, Memory]], Work], writes: bool
+    ) -> Work:
+        """Start work of a device on the memory of some buffers, by their names; it is under way until it is done.
 
         Raises
         ------
@@ -90,23 +108,44 @@ class DeviceMemory:
                     raise WrongDevice(f"{what} on gpu{gpu.index} uses {buffer.name} of gpu{buffer.gpu.index}")
                 if buffer not in self.live:
                     raise UseAfterFree(f"{what} uses {buffer.name} of {buffer.owner}, which was freed")
+                copy = None if writes else self._user_of(buffer, writing=True)
+                if copy is not None:
+                    raise UseBeforeCopied(
+                        f"{what} uses {buffer.name} of {buffer.owner}, which {copy.what} has yet to fill"
+                    )
                 found[buffer.name] = self.live[buffer]
-        return found
+            work = start(found)
+            self._under_way.append(_UnderWay(work, what, tuple(buffers), writes))
+        return work
+
+    def _user_of(self, buffer: Buffer, writing: bool = False) -> "_UnderWay | None":
+        """Work under way that uses a buffer, or fills it; what is done is forgotten. The mutex is held."""
+        self._under_way = [one for one in self._under_way if not one.work.done]
+        return next((one for one in self._under_way if buffer in one.buffers and (one.writes or not writing)), None)
 
     def owners(self) -> tuple[str, ...]:
         """The actors that have memory allocated."""
         with self._mutex:
             return tuple(dict.fromkeys(buffer.owner for buffer in self.live))
 
-    def promise(self, who: Who, op: str, size_bytes: int, lock_held: str) -> None:
-        """Record a reservation, or that one was given back."""
-        with self._mutex:
-            self._record(who, op, "reservation", size_bytes, "", lock_held)
+    def promise(self, who: Who, op: str, size_bytes: int) -> None:
+        """Record a reservation (``reserve``), or that one was given back (``unreserve``)."""
+        if vram := self._instruments.vram:
+            owner = self._instruments.owner(who)
+            vram.promised(VRAM_OPS.index(op), size_bytes, device=self.device.index, owner=owner)
 
-    def _record(self, who: Who, op: str, name: str, size_bytes: int, partition: str, lock_held: str) -> None:
-        self._instruments.add(
-            VramEvent(
-                self._instruments.now(), op, name, size_bytes, self.device.index, self._live_bytes,
-                self.device.limit_bytes, who.worker, partition or who.partition, lock_held,
-            )
-        )  # fmt: skip
+    def _record(self, who: Who, op: int, buffer: Buffer) -> None:
+        """Record a change; the mutex is held."""
+        vram = self._instruments.vram
+        if not vram:
+            return
+        number = self._instruments.owner(who)
+        if buffer.partition and buffer.partition != who.partition:
+            number = OWNERS.number(Owner(who.worker, buffer.partition, who.proof))
+        device = self.device.index
+        if op == ALLOC:
+            vram.allocated(buffer, buffer.size_bytes, device=device, buffer=buffer.name, owner=number)
+        elif op == FREE:
+            vram.freed(buffer, device=device, owner=number)
+        else:
+            vram.failed(buffer.size_bytes, device=device, buffer=buffer.name, owner=number)

@@ -1,38 +1,31 @@
 """A live run from beginning to end: a policy's whole engine on an emulated device, proofs verified, the run stored."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cuzklab import policies
 from cuzklab.backends.emulated import EmulatedDevice
 from cuzklab.errors import BadInput
-from cuzklab.live.circuit import TestCircuit, circuit_with_test_key
+from cuzklab.live.circuit import MIN_LOG2_DOMAIN, TestCircuit, circuit_with_test_key
 from cuzklab.live.run import Ended, Run
 from cuzklab.live.stages import Groth16
-from cuzklab.policies.effects import OutOfDeviceMemory
-from cuzklab.policies.engine import EngineConfig, Outcome, engine_programs
-from cuzklab.policies.model import Gpu, Partition, WaitFor
+from cuzklab.policies.engine import EngineConfig, Failure, Outcome, Urgent, engine_programs, failure_of
+from cuzklab.policies.model import Gpu, Partition, Priority, WaitFor
 from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload, scaled_shape
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
-from cuzklab.trace import Recorder, RunInfo, write_run
+from cuzklab.stages import POREP_32G, PartitionSizes
 from cuzklab.trace import Run as StoredRun
+from cuzklab.trace import RunInfo
 from cuzklab.trace.metrics import figures
+from cuzklab.trace.recorders import Recording
+from cuzklab.trace.recorders.profile import StackProfile
 from cuzklab.units import Metric, format_size, sizes_in_words
 
 MAX_PARTITIONS, MAX_WORKERS = 10_000, 64
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A partition without a valid proof, and why; `kind` is ``oom``, ``fault`` or ``invalid``."""
-
-    partition: str
-    kind: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -45,12 +38,15 @@ class LiveResult:
     explanation : str
         One sentence where it is not ok.
     proofs : tuple of int
-        Proofs all of whose partitions were proved.
+        Proofs all of whose partitions were proved; the numbers of urgent ones follow those of the batch.
     verified : tuple of int
         Those of them whose every partition was verified, after the timed part.
     partition_proofs : mapping
         Partition → its Groth16 proof.
     failures : tuple of Failure
+        Partitions without a valid proof: where and why.
+    latency_s : mapping of int to float
+        Of each proof, from the queueing of its first partition to its last outcome.
     metrics : mapping
         Name → Metric; a figure that does not exist is in `reasons`.
     wall_s : float
@@ -59,7 +55,7 @@ class LiveResult:
         At a deadlock or the deadline: who waited for what.
     leaks : tuple of str
         What was not given back; empty after a run that is ok or out of memory.
-    recorder : Recorder or None
+    recorder : Recording or None
         None if nothing was to be recorded.
     """
 
@@ -78,7 +74,8 @@ class LiveResult:
     wall_s: float
     waits_for: tuple[WaitFor, ...]
     leaks: tuple[str, ...]
-    recorder: Recorder | None = field(repr=False)
+    recorder: Recording | None = field(repr=False)
+    latency_s: Mapping[int, float] = field(default_factory=dict)
 
     def write(self, place: Path, inputs: Mapping[str, str] | None = None) -> StoredRun:
         """Store it as a run of origin "live", at `place` or, if that exists, beside it with a number.
@@ -108,7 +105,7 @@ class LiveResult:
             inputs={**self.inputs, **(inputs or {})},
             notes=self.notes,
         )
-        return write_run(place, info, self.recorder)
+        return self.recorder.write(place, info)
 
 
 def run_live(
@@ -122,12 +119,14 @@ def run_live(
     in_flight: int | None = None,
     lookahead: int | None = None,
     vram_bytes: int | None = None,
+    urgent: Sequence[tuple[Workload | str, int]] = (),
     hardware: Hardware | str = "emulated",
     threads: int = 1,
     seed: int = 1,
     deadline_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     record: bool = True,
+    sample_stacks: bool = False,
 ) -> LiveResult:
     """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device.
 
@@ -147,6 +146,9 @@ def run_live(
     vram_bytes : int, optional
         Device memory for a 32 GiB PoRep partition; what the run gets is in proportion to its circuit's domain. If not
         given, the hardware's.
+    urgent : sequence of (workload, after)
+        Proofs of other kinds, of their workload's priority, that arrive when `after` partitions have an outcome. Their
+        circuits are PoRep-shaped, too, and smaller than the batch's as the workload's is than a PoRep partition.
     threads : int
         CPU threads of each kernel and of each CPU stage.
     seed : int
@@ -157,6 +159,8 @@ def run_live(
         Told from time to time how many partitions have an outcome.
     record : bool
         False records nothing; then there are no metrics but the wall time.
+    sample_stacks : bool
+        Sample the stacks of CPU stages, for the flame view of a report. Only of a run that is recorded.
 
     Raises
     ------
@@ -180,27 +184,37 @@ def run_live(
             f"vram {format_size(equivalent_bytes)}: the engine leaves {format_size(hardware.device.margin_bytes)} "
             "free, so nothing remains; give more"
         )
+    kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
+    circuits = {"": circuit} | {kind.name: _urgent_circuit(kind, log2_domain, seed) for kind, _ in kinds}
+    model = hardware.device.model
     try:
-        config = EngineConfig(proofs, partitions, (gpu,), in_flight, synthesis_workers, gpu_workers, lookahead)
+        config = EngineConfig(
+            proofs, partitions, (gpu,), in_flight, synthesis_workers, gpu_workers, lookahead,
+            tuple(_urgent(kind, after, circuits[kind.name].sizes(model)) for kind, after in kinds),
+        )  # fmt: skip
     except ValueError as error:
         raise BadInput(str(error)) from error
 
-    recorder = Recorder() if record else None
-    groth16 = Groth16(circuit.key, circuit.job, threads)
-    programs = engine_programs(policy, config, circuit.sizes(hardware.device.model))
+    recorder = Recording() if record else None
+    if recorder and sample_stacks:
+        StackProfile(recording=recorder)
+    groth16 = Groth16(
+        circuit.key, lambda partition: circuits[partition.kind].job(partition), threads,
+        tuple(one.key for kind, one in circuits.items() if kind),
+    )  # fmt: skip
+    programs = engine_programs(policy, config, circuit.sizes(model))
     device = EmulatedDevice(0, gpu.vram_bytes, hardware.transfer)
-    total = proofs * partitions
+    total = config.total_partitions
     began = time.monotonic()
+    run = Run((device,), groth16, recorder)
     try:
-        ended = Run((device,), groth16, recorder).execute(
-            programs, deadline_s, (lambda done: progress(done, total)) if progress else None
-        )
+        ended = run.execute(programs, deadline_s, (lambda done: progress(done, total)) if progress else None)
     finally:
         device.close()
     wall_s = time.monotonic() - began
 
     outcomes = ended.results.get("collector") or ()
-    partition_proofs, failures = _verified(groth16, outcomes, circuit)
+    partition_proofs, failures = _verified(groth16, outcomes, circuits)
     outcome, explanation = _judge(ended, outcomes, failures, total)
     conditions = {
         "policy": policy.name, **policy.options, "c": proofs, "j": in_flight, "pw": synthesis_workers,
@@ -208,14 +222,16 @@ def run_live(
         "vram_bytes": gpu.vram_bytes, "vram_equivalent_bytes": equivalent_bytes, "workload": circuit.shape.name,
         "hardware": hardware.name, "backend": "host", "seed": seed,
     }  # fmt: skip
-    metrics, reasons = _metrics(recorder, partitions, wall_s, conditions)
+    if kinds:
+        conditions["urgent"] = ", ".join(f"{kind.name} after {after}" for kind, after in kinds)
+    metrics, reasons = _metrics(recorder, config, wall_s, conditions)
     proved = [outcome.partition.proof for outcome in outcomes if outcome.ok]
     valid = [outcome.partition.proof for outcome in outcomes if outcome.partition.name in partition_proofs]
     return LiveResult(
         outcome=outcome,
         explanation=explanation,
-        proofs=tuple(proof for proof in range(proofs) if proved.count(proof) == partitions),
-        verified=tuple(proof for proof in range(proofs) if valid.count(proof) == partitions),
+        proofs=_whole(config, proved),
+        verified=_whole(config, valid),
         partition_proofs=partition_proofs,
         failures=failures,
         metrics=metrics,
@@ -228,7 +244,24 @@ def run_live(
         waits_for=ended.waits_for,
         leaks=ended.leaks,
         recorder=recorder,
+        latency_s={proof: run.latencies.seconds(proof) for proof in sorted(run.latencies.done_ns)},
     )
+
+
+def _whole(config: EngineConfig, partitions: Sequence[int]) -> tuple[int, ...]:
+    """The proofs that are complete, from the proof of each partition that is done."""
+    numbers = range(config.proofs + len(config.urgent))
+    return tuple(proof for proof in numbers if partitions.count(proof) == config.partitions_of(proof))
+
+
+def _urgent_circuit(kind: Workload, log2_domain: int, seed: int) -> TestCircuit:
+    """The circuit that stands for an urgent proof's: as much smaller than the batch's as it really is."""
+    smaller = POREP_32G.domain.bit_length() - kind.shape.domain.bit_length()
+    return circuit_with_test_key(max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), seed)
+
+
+def _urgent(kind: Workload, after: int, sizes: PartitionSizes) -> Urgent:
+    return Urgent(kind.name, sizes, kind.partitions_per_proof, Priority[kind.priority.upper()], after)
 
 
 def _device(gpu: Gpu, hardware: Hardware, equivalent_bytes: int) -> dict[str, Any]:
@@ -269,7 +302,7 @@ def _check_numbers(proofs: int, partitions: int, gpu_workers: int, synthesis_wor
 
 
 def _verified(
-    groth16: Groth16, outcomes: tuple[Outcome, ...], circuit: TestCircuit
+    groth16: Groth16, outcomes: tuple[Outcome, ...], circuits: Mapping[str, TestCircuit]
 ) -> tuple[dict[str, Proof], tuple[Failure, ...]]:
     """Verify the proof of every partition that was proved: the valid ones, and all failures."""
     proofs: dict[str, Proof] = {}
@@ -278,18 +311,20 @@ def _verified(
         partition: Partition = outcome.partition
         job = groth16.job(partition)
         if outcome.fault is not None:
-            kind = "oom" if isinstance(outcome.fault, OutOfDeviceMemory) else "fault"
-            at = f" (at {outcome.effect})" if outcome.effect else ""
-            failures.append(Failure(partition.name, kind, sizes_in_words(f"{outcome.fault}{at}")))
+            failure = failure_of(outcome)
+            failures.append(replace(failure, message=sizes_in_words(failure.message)))
         elif job.proof is None:
-            failures.append(
-                Failure(partition.name, "invalid", "the policy ended without an epilogue, so without a proof")
-            )
-        elif not (verdict := verify(circuit.key.vk, job.public, job.proof)).valid:
-            failures.append(Failure(partition.name, "invalid", f"the proof is not valid: {verdict.detail}"))
+            failures.append(_invalid(partition, "the policy ended without an epilogue, so without a proof"))
+        elif not (verdict := verify(circuits[partition.kind].key.vk, job.public, job.proof)).valid:
+            failures.append(_invalid(partition, f"the proof is not valid: {verdict.detail}"))
         else:
             proofs[partition.name] = job.proof
     return proofs, tuple(failures)
+
+
+def _invalid(partition: Partition, why: str) -> Failure:
+    where = f"proof {partition.proof}, partition {partition.index}"
+    return Failure(partition.proof, partition.name, "invalid", f"{where}: {why}")
 
 
 def _judge(ended: Ended, outcomes: tuple[Outcome, ...], failures: tuple[Failure, ...], total: int) -> tuple[str, str]:
@@ -298,21 +333,20 @@ def _judge(ended: Ended, outcomes: tuple[Outcome, ...], failures: tuple[Failure,
         return ended.outcome, sizes_in_words(ended.explanation)
     for failure in failures:
         if failure.kind != "oom":
-            return "fault", f"{failure.partition}: {failure.message}"
+            return "fault", failure.message
     if failures:
         return "device_oom", (
-            f"{len(failures)} of {total} partitions failed for want of device memory, first {failures[0].partition}: "
-            f"{failures[0].message}"
+            f"{len(failures)} of {total} partitions failed for want of device memory, first {failures[0].message}"
         )
     return "ok", ""
 
 
 def _metrics(
-    recorder: Recorder | None, partitions: int, wall_s: float, conditions: Mapping[str, Any]
+    recorder: Recording | None, config: EngineConfig, wall_s: float, conditions: Mapping[str, Any]
 ) -> tuple[dict[str, Metric], dict[str, str]]:
     if recorder is None:
         return {"wall_s": Metric("wall", wall_s, "measured", conditions)}, {}
-    found = figures(recorder, partitions)
+    found = figures(recorder, config.partitions, config.proofs)
     return {name: Metric(kind, value, "measured", conditions) for name, kind, value in found.known()}, found.reasons
 
 

@@ -130,6 +130,14 @@ STAGE_FUNCTIONS: Mapping[str, StageFunction] = MappingProxyType(
 )
 
 
+def _fixed_bytes(key: DenseKey) -> int:
+    """Host memory of a key with its compiled constraints."""
+    matrices = [matrix for matrix in (key.constraints.a, key.constraints.b, key.constraints.c) if matrix is not None]
+    return key.query_bytes + sum(
+        matrix.row_start.nbytes + matrix.wire.nbytes + matrix.value.nbytes for matrix in matrices
+    )
+
+
 class Groth16:
     """The real workload of a live run: see `work.Workload`.
 
@@ -140,17 +148,17 @@ class Groth16:
         Makes the job of a partition: its witness and randomness.
     threads : int
         Threads of a kernel of the device, and of a CPU stage that does not say otherwise.
+    other_keys : tuple of DenseKey
+        Of partitions of other kinds.
     """
 
-    def __init__(self, key: DenseKey, make_job: Callable[[Partition], Job], threads: int) -> None:
+    def __init__(
+        self, key: DenseKey, make_job: Callable[[Partition], Job], threads: int, other_keys: tuple[DenseKey, ...] = ()
+    ) -> None:
         self._key, self._make_job, self._threads = key, make_job, threads
         self._jobs: dict[Partition, Job] = {}
         self._mutex = threading.Lock()
-        constraints = key.constraints
-        matrices = [matrix for matrix in (constraints.a, constraints.b, constraints.c) if matrix is not None]
-        self._fixed_bytes = key.query_bytes + sum(
-            matrix.row_start.nbytes + matrix.wire.nbytes + matrix.value.nbytes for matrix in matrices
-        )
+        self._fixed_bytes = sum(_fixed_bytes(one) for one in (key, *other_keys))
 
     def job(self, partition: Partition) -> Job:
         """A partition's data, made when it is first asked for."""

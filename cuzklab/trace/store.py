@@ -21,8 +21,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cuzklab.trace.recorder import Recorder
-from cuzklab.trace.schema import TABLES, arrow_schema
+from cuzklab.trace.columns import Tables
+from cuzklab.trace.schema import TABLES, arrow_schema, conform
 
 FORMAT_VERSION = 1
 ORIGINS = ("live", "simulated", "counterexample", "check", "imported")
@@ -112,7 +112,7 @@ class Run:
                 self._frames[name] = _to_frame(schema.empty_table())
             else:
                 try:
-                    self._frames[name] = _to_frame(pq.read_table(file, schema=schema))
+                    self._frames[name] = _to_frame(read_table(file, name))
                 except Exception as error:
                     raise RunError(f"{file}: not a readable table ({type(error).__name__}: {error})") from error
         return self._frames[name]
@@ -120,6 +120,11 @@ class Run:
     @cached_property
     def availability(self) -> Mapping[str, Mapping[str, Any]]:
         return self.info.availability
+
+
+def read_table(file: Path, name: str) -> pa.Table:
+    """A table of a run from its file; columns that are younger than the file have their default."""
+    return conform(pq.read_table(file), name)
 
 
 def _to_frame(table: pa.Table) -> pd.DataFrame:
@@ -164,7 +169,13 @@ def versions() -> dict[str, str]:
 
 
 def write_run(
-    place: Path, info: RunInfo, recorder: Recorder, not_captured: tuple[str, ...] = (), lost: tuple[str, ...] = ()
+    place: Path,
+    info: RunInfo,
+    recorder: Tables,
+    not_captured: tuple[str, ...] = (),
+    lost: tuple[str, ...] = (),
+    reasons: Mapping[str, str] | None = None,
+    attachments: Mapping[str, str] | None = None,
 ) -> Run:
     """Write a run at `place`, whole or not at all.
 
@@ -174,27 +185,36 @@ def write_run(
         The directory to make; where it exists already, a number is appended.
     info : RunInfo
         Creation time, machine, versions and availability are filled in.
-    recorder : Recorder
+    recorder : Recorder or Columns
     not_captured, lost : tuple of str
         Tables that were switched off, and tables from which rows are missing.
+    reasons : mapping, optional
+        Why a table is in the state that it is in, a sentence each; kept in the availability record.
+    attachments : mapping of str to str, optional
+        Further files of the run, text by name.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
         availability = {}
         for table in TABLES:
-            rows = len(recorder.rows[table])
+            rows = _write_table(recorder, table, temporary / f"{table}.parquet")
             if table in not_captured:
                 state = "not captured"
-            elif table in lost:
+            elif table in lost or table in recorder.lost:
                 state = "lost"
             else:
                 state = "present" if rows else "empty"
             availability[table] = {"state": state, "rows": rows}
-            if rows:
-                pq.write_table(recorder.table(table), temporary / f"{table}.parquet", compression="zstd")
+            if reasons and reasons.get(table):
+                availability[table]["reason"] = reasons[table]
+            if table in recorder.lost:
+                availability[table]["lost"] = recorder.lost[table]
+        for name, text in (attachments or {}).items():
+            (temporary / Path(name).name).write_text(text, encoding="utf-8")
         record = asdict(info) | {
             "availability": availability,
+            "notes": (*info.notes, *recorder.notes),
             "created": info.created or datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": info.machine or machine_facts(),
             "versions": info.versions or versions(),
@@ -206,6 +226,29 @@ def write_run(
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     return load_run(place)
+
+
+def _write_table(recorder: Tables, table: str, file: Path) -> int:
+    """Write the rows of a table, a piece at a time, and tell how many there are; no file where there are none."""
+    rows, writer = 0, None
+    try:
+        for batch in recorder.batches(table):
+            if len(batch):
+                # Without Arrow's own schema in the file, text is plain text to whoever reads it.
+                writer = writer or pq.ParquetWriter(
+                    file, batch.schema, compression="zstd", store_schema=False, use_dictionary=_text_columns(table)
+                )
+                writer.write_table(batch)
+                rows += len(batch)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
+
+
+def _text_columns(table: str) -> list[str]:
+    """Columns whose values repeat; looking for repetitions among times and sizes takes long and finds few."""
+    return [field.name for field in arrow_schema(table) if field.type == pa.string()]
 
 
 def _rename_to_free_place(temporary: Path, place: Path) -> Path:

@@ -59,6 +59,10 @@ def test_a_live_run_verifies_its_proofs_and_stores_a_run(tmp_path):
     [
         (("check", "phase99"), "no policy 'phase99'"),
         (("check", "phase9", "--workers", 0), "workers must be at least 1"),
+        (("check", "phase9", "--workers", -1), "workers must be at least 1"),
+        (("check", "phase9", "--partitions", 0), "partitions must be at least 1"),
+        (("check", "phase9", "--devices", 0), "devices must be at least 1"),
+        (("check", "nowhere.py"), "no such policy file: nowhere.py"),
         (("check", "phase9", "--vram", "lots"), "--vram: 'lots' is not a size"),
         (("check", "phase9", "--vram", "0"), "--vram: must be more than nothing"),
         (("check", "phase9", "-p", "depth"), "write it NAME=VALUE"),
@@ -119,3 +123,26 @@ def test_two_runs_are_compared_kind_by_kind_unless_they_are_different_experiment
     refused = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "c")
     assert refused.status == 2
     assert "they differ in c (2 and 3)" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("    yield 5", "the program of w0 yields 5, which is no effect of cuzklab.policies.effects"),
+        ("    yield 'Acquire'", "yields 'Acquire', which is no effect"),
+        ("    yield Acquire", "which is no effect"),
+        (
+            "    while True:\n        yield Compute('epilogue', p)",
+            "can go on for ever (Compute epilogue); does it end?",
+        ),
+        ("    yield Compute('epilogue', p)\n    while True:\n        pass", "runs on without yielding an effect"),
+        ("    yield Compute('epilogue', p)\n    1 / 0", "raised ZeroDivisionError: division by zero"),
+        ("    return Compute('epilogue', p)", "not a generator function; it must yield effects"),
+    ],
+)
+def test_a_policy_that_cannot_be_explored_is_refused_in_one_line(body, message, tmp_path):
+    head = "from cuzklab.policies.effects import Acquire, Compute\nfrom cuzklab.policies.model import program\n"
+    (tmp_path / "mine.py").write_text(f"{head}\n@program\ndef prove_partition(p, gpu):\n{body}\n")
+    done = cuzklab("check", tmp_path / "mine.py")
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err and len(done.err.strip().splitlines()) == 1

@@ -1,5 +1,7 @@
 """Whole engines on small circuits: real proofs, verified, and the same as the plain prover's."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -119,8 +121,9 @@ def test_without_memory_partitions_fail_and_nothing_else():
         ("p0.2", "oom"),
     ]
     assert result.explanation.startswith(
-        "3 of 3 partitions failed for want of device memory, first p0.0: h_msm scratch "
+        "3 of 3 partitions failed for want of device memory, first proof 0, partition 0, at Launch gpu0 h_msm, "
     )
+    assert result.failures[0].effect == "Launch gpu0 h_msm" and result.failures[0].worker.startswith("gpu0.w")
     assert result.leaks == ()
     vram = result.recorder.rows["vram"]
     assert len([row for row in vram if row.op == "fail"]) == 3
@@ -195,9 +198,8 @@ def test_a_policy_that_forgets_a_step_does_not_prove(policy_file, forgotten):
 
 def test_an_unknown_stage_is_named(policy_file):
     result = small(policy_file('yield Compute("prep_nsm", p)'), partitions=1)
-    assert result.explanation.startswith(
-        "p0.0: stage prep_nsm of partition p0.0 failed: LookupError: no such stage; there"
-    )
+    assert result.explanation.startswith("proof 0, partition 0, at Compute prep_nsm, by gpu0.w")
+    assert "stage prep_nsm of partition p0.0 failed: LookupError: no such stage; there" in result.explanation
 
 
 @pytest.mark.parametrize(
@@ -251,3 +253,9 @@ def test_scaled_devices_hold_what_the_real_one_holds(log2_domain, multiprocessor
     assert staged + margin <= limit < 2 * staged
     # 40 GiB hold two staged partitions and any scratch.
     assert 2 * staged + max(sizes.scratch.values()) <= (40 * GiB >> (27 - log2_domain))
+
+
+def test_cpu_stages_can_be_sampled(tmp_path):
+    run = small("phase9", sample_stacks=True).write(tmp_path / "run")
+    stages = json.loads((run.path / "profile.json").read_text())
+    assert "synthesis" in stages and all(session["frame_records"] for session in stages.values())
