@@ -85,7 +85,7 @@ def test_the_tables_count_fits_and_predictions_apart():
     rows = [row for row in load_published() if row.policy in ("phase0", "phase12") and row.conditions["c"] <= 5]
     found = validate.validate(rows, seeds=(0, 1), members=1)
     lines = validate.table(found)
-    assert len(lines) == len(rows) and lines[0]["use"] == "not simulated" and "monolithic" in lines[0]["simulated"]
+    assert len(lines) == len(rows) and lines[0]["use"] == "not simulated" and "monolithic" in lines[0]["conditions"]
     first = next(line for line in lines if line["published"] == "290 s/proof")
     assert first["use"] == "fit" and " to " in first["90 % of runs"] and abs(first["error_share"]) < 0.07
     counted = {(line["use"], line["figures"]): line["rows"] for line in validate.summary(found)}
