@@ -154,3 +154,45 @@ def summary(validated: Sequence[ValidatedRow]) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     return lines
+
+
+def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[str, Any]:
+    """The verdict of a validation with its findings, as a report keeps it: one finding a line of `summary`, and changes.
+
+    Parameters
+    ----------
+    validated : sequence of ValidatedRow
+    changes : sequence of cuzklab.simulate.differences.Change
+    """
+    findings = []
+    for line in summary(validated):
+        if line["median_error_share"] is not None:
+            claim = (
+                f"{line['figures']}, {line['use']}: {line['rows']} rows, median error {line['median_error_share']:.1%}, "
+                f"largest {line['largest_error_share']:.1%}."
+            )
+        else:
+            claim = f"{line['figures']}: {line['in_interval_share']:.0%} of {line['rows']} rows."
+        findings.append({"claim": claim, "sure": "simulated", "evidence": dict(line)})
+    findings += [
+        {"claim": f"{one.difference.words}: {one.verdict}.", "sure": "simulated", "evidence": one.to_json()}
+        for one in changes
+    ]
+    predicted = [
+        abs(one.comparison.error)
+        for one in validated
+        if one.comparison.error is not None
+        and not one.comparison.row.fit
+        and one.comparison.row.metric.kind in THROUGHPUT_KINDS
+    ]
+    wrong = [one.difference.words for one in changes if one.verdict == "not reproduced"]
+    sentence = (
+        f"{len(predicted)} predictions of throughput have a median error of {median(predicted):.1%} and a largest of "
+        f"{max(predicted):.1%}; not reproduced: {', '.join(wrong) or 'no change'}."
+    )
+    return {
+        "question": "Does the simulator predict what was published?",
+        "verdict": {"decision": "simulated", "sentence": sentence},
+        "findings": findings,
+        "runs": [],
+    }
