@@ -131,6 +131,14 @@ def _is_of(run: Run, option: Option, limit: int) -> bool:
     )
 
 
+def is_simulation_of(choice: Finding, run: Run) -> bool:
+    """Whether a run is the simulation that a `fastest_feasible` finding chose."""
+    workers = choice.figures[0].conditions.get("gw")
+    conditions = run.info.conditions
+    mine = (run.info.policy, conditions.get("vram_bytes"), conditions.get("gw"))
+    return mine == (choice.subject, choice.vram_bytes, workers)
+
+
 def findings(found: Sequence[Option], limits: Sequence[int], runs: Sequence[Run]) -> tuple[Finding, ...]:
     """Which option is fastest at each limit, and where each option is safe."""
     return (*_fastest(found, limits, runs), *(_where_safe(option) for option in found))
@@ -191,7 +199,8 @@ def _where_safe(option: Option) -> Finding:
     start = option.safe_from_bytes
     return Finding(
         id="safe_where",
-        claim=f"{option.policy} with {counted(option.workers, 'worker')} a device is safe {words}, on every interleaving."
+        claim=f"{option.policy} with {counted(option.workers, 'worker')} a device is safe {words}, on every"
+        " interleaving."
         if safe
         else f"{option.policy} with {counted(option.workers, 'worker')} a device is nowhere safe up to"
         f" {format_size(TO_BYTES)}.",

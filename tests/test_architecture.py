@@ -34,7 +34,7 @@ ALLOWED = {
         *("check", "counterexamples", "feasibility", "live", "policies", "report", "simulate"),
         *("analysis", "trace", "units"),
     },
-    "report": {"analysis", "trace", "units", "resources"},
+    "report": {"analysis", "trace", "units", "resources", "sweep"},
     "workbench": {
         *("analysis", "report", "trace", "units", "resources", "profiles"),
         *("stages", "policies", "simulate", "check", "sweep"),
