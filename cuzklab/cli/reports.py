@@ -26,6 +26,15 @@ class _Reports(TyperGroup):
             arguments = [ONE, *arguments]
         return super().parse_args(context, arguments)
 
+    def format_options(self, context: Any, formatter: Any) -> None:
+        """The options of the common case too: nobody should have to ask for help twice."""
+        super().format_options(context, formatter)
+        one = self.commands[ONE]
+        inner = one.make_context(ONE, [], parent=context, resilient_parsing=True)
+        records = [record for parameter in one.get_params(inner) if (record := parameter.get_help_record(inner))]
+        with formatter.section(f"With {ONE}"):
+            formatter.write_dl(records)
+
 
 reports = typer.Typer(
     cls=_Reports,

@@ -69,9 +69,9 @@ def fits(run: Run) -> None:
             else "a second one's does not fit beside it: it takes"
         )
         display.text(
-            f"{label(run)}: a worker's own peak is {format_size(fit.worker_bytes)}. On {format_size(fit.limit_bytes)}"
-            f" {beside} {format_size(fit.short_bytes)} more. At the fullest moment {format_size(fit.headroom_bytes)} were"
-            " free."
+            f"{label(run)}: a worker's own peak is {format_size(fit.worker_bytes)}. On"
+            f" {format_size(fit.limit_bytes)} {beside} {format_size(fit.short_bytes)} more. At the fullest moment"
+            f" {format_size(fit.headroom_bytes)} were free."
         )
     lost = vram_fit.fragmentation(run)
     lost = lost[(lost["unexplained_max_bytes"] > 0) | (lost["failed_with_room"] > 0)]
