@@ -203,7 +203,7 @@ def _told(made: "list[Made]", out: Path, as_json: bool) -> None:
         )  # fmt: skip
     else:
         rows = as_table(made).rename(columns={"time_s": "took"}).to_dict("records")
-        print_table([{**row, "took": f"{row['took']:.0f} s", "sentence": _cut(row["sentence"])} for row in rows])
+        print_table([{**row, "sentence": _cut(row["sentence"]), "took": f"{row['took']:.0f} s"} for row in rows])
         print(f"index  {out / INDEX}")
     if any(one.failed for one in made):
         raise typer.Exit(1)

@@ -14,6 +14,7 @@ from typing import Any
 
 from cuzklab.atomic import atomic_write
 from cuzklab.errors import BadInput
+from cuzklab.report.naming import natural_order
 from cuzklab.report.notebook import NotebookFailed, Parameter, checked_parameters, parameters_of
 from cuzklab.report.overview import Made, write_overview
 from cuzklab.report.subjects import run_parameters
@@ -86,6 +87,7 @@ def make_all(
         made += _made(
             points, out, deadline_s, lambda share, words="", a=start, b=end: progress(a + (b - a) * share, words), **how
         )
+    made.sort(key=lambda one: natural_order(one.name))
     _write_overview(out, "All reports", made)
     return made
 

@@ -63,7 +63,7 @@ def as_table(made: Sequence[Made]) -> pd.DataFrame:
         [
             {"report": one.name if not same_report else one.folder}
             | ({key: one.parameters.get(key, "") for key in turned} if same_report else {})
-            | {"decision": one.decision, "findings": one.findings, "time_s": one.seconds, "sentence": one.sentence}
+            | {"decision": one.decision, "sentence": one.sentence, "findings": one.findings, "time_s": one.seconds}
             for one in made
         ]
     )

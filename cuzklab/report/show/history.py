@@ -101,7 +101,14 @@ def judged_table(judged: Sequence[SeriesJudgement]) -> None:
         }
         for one in judged
     ]  # fmt: skip
+    short = [row for row in rows if row["state"] == "too short"]
+    known = [row for row in rows if row["state"] != "too short"]
+    _rows(known)
+    _rows(short, fold=f"Table: {len(short)} figures with too little history")
+
+
+def _rows(rows: list[dict[str, Any]], fold: str = "") -> None:
     display.table(
         pd.DataFrame(rows), "Every figure, the worst first. From and to: 95 % interval of the change. Noise: standard"
-        " deviation of a run's level.", right=("now", "before"),
+        " deviation of a run's level.", right=("now", "before"), fold=fold, rows=400,
     )  # fmt: skip
