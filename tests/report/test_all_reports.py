@@ -9,7 +9,7 @@ from cuzklab.experiment import sources_digest
 from cuzklab.report import many, notebooks
 from tests.report.test_report import looked_at
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
