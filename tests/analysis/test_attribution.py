@@ -57,10 +57,12 @@ def test_a_wait_that_nothing_explains_and_a_gap_are_pieces_themselves(tmp_path):
     assert list(critical_path(run)["kind"]) == ["memory", "wait:memory", "host", "cpu"]
 
 
+NAMES = (
+    "synthesis", "prep_msm", "b_g2_msm", "epilogue", "lock", "barrier", "join", "queue", "event", "memory"
+)  # fmt: skip
 acts = st.lists(
     st.tuples(
-        st.integers(0, 60), st.integers(1, 30), st.sampled_from(["synthesis", "prep_msm", "b_g2_msm", "epilogue", "lock",
-                                                                  "barrier", "join", "queue", "event", "memory"]),
+        st.integers(0, 60), st.integers(1, 30), st.sampled_from(NAMES),
         st.sampled_from([W0, W1, f"{W0}/prep", "synth0"]), st.sampled_from(["p0.0", "p0.1", "p1.0"]),
     ),
     min_size=1, max_size=25,
