@@ -229,7 +229,8 @@ show.provenance(
         "cuzklab report {name} " + " ".join(f"-p {key}={value}" for key, value in parameters.items()),
         f"cuzklab check {plan.candidate} --workers 2 --partitions 2 --vram {vram}",
         f"cuzklab check {plan.baseline} --workers 2 --partitions 2 --vram {vram}",
-        f"cuzklab simulate {plan.candidate} --hardware {hardware} --workload {workload} -c {simulated_proofs} -j 15 -p gw=2 -p pw=10",
+        f"cuzklab simulate {plan.candidate} --hardware {hardware} --workload {workload} -c {simulated_proofs} -j 15"
+        " -p gw=2 -p pw=10",
     ],
 )
 conclude(post, Path(out), parameters);"""),

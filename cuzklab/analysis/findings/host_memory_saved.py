@@ -12,6 +12,7 @@ from cuzklab.units import format_size
 
 _KIND = "peak_host"
 _MATTERS = 0.03
+_FILLS_MEMORY = {"pw", "lookahead", "j"}  # knobs that by themselves make a run take more host memory or less
 
 
 @finding
@@ -22,7 +23,10 @@ def host_memory_saved(case: Case) -> Iterator[Finding]:
         others = [
             other
             for other in case.select(case.baseline, (run.info.origin,), ("ok",))
-            if not unlike(run, other) and case.limit_bytes(other) == case.limit_bytes(run) and metric(other, _KIND)
+            if not unlike(run, other)
+            and not _FILLS_MEMORY & set(differing(run, other))
+            and case.limit_bytes(other) == case.limit_bytes(run)
+            and metric(other, _KIND)
         ]
         if not others:
             continue

@@ -16,6 +16,7 @@ from cuzklab.trace import Run
 from cuzklab.units import format_seconds
 
 _MATTERS = 0.01  # of the time in calls
+_WORSE = 1.1  # times as much a call as under the baseline
 _COLUMNS = {"lock": "str", "holder": "str", "doing": "str", "time_ns": "int64"}
 # Waits in which the holder needs the device to itself or to be done.
 _FOR_THE_DEVICE = ("device_sync", "event", "memory")
@@ -25,16 +26,16 @@ _FOR_THE_DEVICE = ("device_sync", "event", "memory")
 def lock_held_without_need(case: Case) -> Iterator[Finding]:
     """For each policy and origin, one finding of a completed run in which it cost others more than a trifle.
 
-    It speaks against the candidate where it is more than under the baseline.
+    It speaks against the candidate where it is more a call than under the baseline.
     """
-    shares: dict[tuple[str, str], float] = {}
+    held: dict[tuple[str, str], float] = {}
     for policy in (case.baseline, case.candidate):
         for run in case.representatives(policy):
-            needless, called = needless_holds(run), int(calls(run)["duration_ns"].sum())
-            share = int(needless["time_ns"].sum()) / max(called, 1)
-            shares[policy, run.info.origin] = share
+            needless, every = needless_holds(run), calls(run)
+            share = int(needless["time_ns"].sum()) / max(int(every["duration_ns"].sum()), 1)
+            each = held[policy, run.info.origin] = int(needless["time_ns"].sum()) / max(len(every), 1)
             if share >= _MATTERS:
-                worse = share - shares.get((case.baseline, run.info.origin), 0.0) >= _MATTERS
+                worse = each > _WORSE * held.get((case.baseline, run.info.origin), 0.0)
                 yield _explained(case, run, needless, share, worse and policy == case.candidate)
 
 

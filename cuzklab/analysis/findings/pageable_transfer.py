@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import as_set, device_work, window
 from cuzklab.analysis.intervals import difference, total, union
@@ -15,13 +16,14 @@ from cuzklab.units import format_seconds, format_size
 
 _BETWEEN_HOST_AND_DEVICE = ("h2d", "d2h")
 _MATTERS = 0.01  # of the wall time
+_WORSE = 1.1  # times as much a call as under the baseline
 
 
 @finding
 def pageable_transfer(case: Case) -> Iterator[Finding]:
     """For each policy and origin, one finding of a completed run that copied from or to pageable memory.
 
-    It speaks against the candidate where the device idles on it for longer than under the baseline.
+    It speaks against the candidate where the device idles on it for longer a call than under the baseline.
     """
     idled: dict[tuple[str, str], float] = {}
     for policy in (case.baseline, case.candidate):
@@ -31,8 +33,9 @@ def pageable_transfer(case: Case) -> Iterator[Finding]:
             pageable = rows[~rows["pinned"].astype(bool)]
             start, end = window(run)
             idle = total(difference(union(pageable["start"], pageable["end"]), as_set(device_work(run))))
-            share = idled[policy, run.info.origin] = idle / max(end - start, 1)
-            worse = share - idled.get((case.baseline, run.info.origin), 0.0) >= _MATTERS
+            share = idle / max(end - start, 1)
+            each = idled[policy, run.info.origin] = idle / max(len(calls(run)), 1)
+            worse = share >= _MATTERS and each > _WORSE * idled.get((case.baseline, run.info.origin), 0.0)
             if len(pageable):
                 yield _explained(case, run, rows, pageable, idle, share, worse and policy == case.candidate)
 
