@@ -18,15 +18,15 @@ from cuzklab.check.mutations import mutations, programs_of
 from cuzklab.check.policy import MARGIN_BYTES, worker_programs
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
-from cuzklab.policies.effects import Acquire, Alloc, Free, Launch, Release
+from cuzklab.policies.effects import Acquire, Alloc, Free, Launch, Pin, Release, Unpin, Upload
 from cuzklab.policies.engine import EngineConfig, engine_programs
-from cuzklab.policies.model import Buffer, Gpu, Partition, Sizes
+from cuzklab.policies.model import Buffer, Gpu, HostBuffer, Partition, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
 WORKERS, PARTITIONS = 2, 2
 LEVELS = ((1, 1), (2, 1), (WORKERS, PARTITIONS))  # workers and partitions
 MAX_STATES = 2_000_000
-_COMPILED_FROM = 5_000  # states; many mutants share what it costs to load compiled code
+_COMPILED_FROM = 2_000  # states; many mutants share what it costs to load compiled code
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,20 @@ class Facts:
         The most device memory that is allocated at a time, scratch memory of kernels included.
     under_locks : frozenset of (str, str)
         Locks, and effects that take place while the call holds them.
+    from_pageable : bool
+        An upload begins whose host memory is not pinned.
     """
 
     peak_bytes: int
     under_locks: frozenset[tuple[str, str]]
+    from_pageable: bool = False
 
 
 def facts_of(policy: MutantPolicy, gpu: Gpu, sizes: Sizes) -> Facts:
     found: set[tuple[str, str]] = set()
     live: dict[Buffer, None] = {}
-    peak_bytes = 0
+    pinned: set[HostBuffer] = set()
+    peak_bytes, from_pageable = 0, False
     for one in programs_of(policy, Partition(0, 0, sizes), gpu):
         held: dict[str, None] = {}
         for _, effect in walk(one):
@@ -98,11 +102,17 @@ def facts_of(policy: MutantPolicy, gpu: Gpu, sizes: Sizes) -> Facts:
                     live[Buffer(effect.name, effect.size_bytes, effect.gpu, "alone", 0)] = None
                 case Launch():
                     scratch_bytes = effect.scratch_bytes
+                case Pin():
+                    pinned.add(effect.buffer)
+                case Unpin():
+                    pinned.discard(effect.buffer)
+                case Upload():
+                    from_pageable |= effect.source not in pinned
             peak_bytes = max(peak_bytes, sum(buffer.size_bytes for buffer in live) + scratch_bytes)
             found |= {(lock, str(effect)) for lock in held}
             if isinstance(effect, Acquire):
                 held[effect.lock.name] = None
-    return Facts(peak_bytes, frozenset(found))
+    return Facts(peak_bytes, frozenset(found), from_pageable)
 
 
 def judge(
