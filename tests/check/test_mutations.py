@@ -24,6 +24,7 @@ TABLE = {
     "phase7": (290, 205),
     "phase8": (289, 199),
     "phase9": (494, 300),
+    "phase10_reservation": (618, 356),
 }
 SURVIVORS = Path(__file__).parent / "survivors.tsv"
 
