@@ -1,6 +1,7 @@
 """Every single mutation of the safe policies: refused, or harmless for a reason that is on record."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,26 +39,32 @@ def survivors() -> dict[str, dict[str, str]]:
     return found
 
 
-def without_line(mutation) -> str:
-    return re.sub(r"\.py:\d+\)", ".py)", str(mutation))
+def named(design) -> list[tuple[str, Mutation]]:
+    """Every mutation with its name in the list: without a line number, but with a number where two read alike."""
+    seen, found = Counter(), []
+    for mutation in mutations(design, GPU, SIZES):
+        name = re.sub(r"\.py:\d+\)", ".py)", str(mutation))
+        seen[name] += 1
+        found.append((name if seen[name] == 1 else f"{name} ({seen[name]})", mutation))
+    return found
 
 
 def judged_as_listed(policy: str, step: int) -> None:
     """Every so many-th mutant is refused, or listed with the reason that it gets."""
     design, listed = load(policy), survivors()[policy]
-    some = mutations(design, GPU, SIZES)[step // 2 :: step]
+    some = named(design)[step // 2 :: step]
     assert len(some) >= 2
-    for mutation in some:
+    for name, mutation in some:
         found = judged(design, mutation, 16 * GiB)
         assert not found.undecided
         assert (found.survived, found.reason) == (
-            without_line(mutation) in listed, listed.get(without_line(mutation), "")
-        ), (policy, mutation, found.kinds)  # fmt: skip
+            name in listed, listed.get(name, "")
+        ), (policy, name, found.kinds)  # fmt: skip
 
 
 @pytest.mark.parametrize("policy", TABLE)
 def test_the_list_of_survivors_is_of_the_mutants_that_there_are(policy):
-    everyone = [without_line(mutation) for mutation in mutations(load(policy), GPU, SIZES)]
+    everyone = [name for name, _ in named(load(policy))]
     listed = survivors()[policy]
     assert (len(everyone), sum(one not in listed for one in everyone)) == TABLE[policy]
     assert set(listed) <= set(everyone) and all(listed.values())
