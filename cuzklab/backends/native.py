@@ -155,9 +155,22 @@ def _zig() -> Path | None:
     return path if path.is_file() else None
 
 
+_kernels: Path | None = None
+
+
+def use_kernels(root: Path | None) -> None:
+    """Compile from another tree of sources from now on, or (None) from the package's own."""
+    global _kernels
+    _kernels = root
+
+
+def _root() -> Path:
+    return _kernels or folder("kernels")
+
+
 def _sources_digest() -> bytes:
     digest = hashlib.sha256()
-    root = folder("kernels")
+    root = _root()
     for path in sorted(root.rglob("*")):
         if path.suffix in (".h", ".cpp"):
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
@@ -194,7 +207,7 @@ def _compile(
     library = cache / f"{name}-{key.hexdigest()[:32]}.so"
     if library.is_file():
         return library
-    host = folder("kernels") / "host"
+    host = _root() / "host"
     with tempfile.TemporaryDirectory(prefix="build-", dir=cache) as scratch:
 
         def build(source: str) -> str:
@@ -261,7 +274,7 @@ _loading = threading.Lock()  # the first callers wait for one build instead of e
 
 
 @functools.cache
-def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | None) -> Native:
+def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | None, kernels: Path | None) -> Native:
     compiler = find_compiler()
     field = choose_field_path(cpu_features(compiler))
     path = _compile(compiler, _SOURCES, field.options, f"host-{field.name}", field.vector_sources, field.vector_options)
@@ -281,7 +294,7 @@ def load() -> Native:
         No compiler, or the cache is not safe to use.
     """
     with _loading:
-        return _load(*(os.environ.get(name) for name in ("CUZKLAB_FIELD", "CXX", "XDG_CACHE_HOME")))
+        return _load(*(os.environ.get(name) for name in ("CUZKLAB_FIELD", "CXX", "XDG_CACHE_HOME")), _kernels)
 
 
 _POINTER, _U32, _U64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64

@@ -1,4 +1,4 @@
-"""Verbs on stored runs: list, show, compare, query."""
+"""Verbs on stored runs: list, show, compare, query, regressions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,8 +7,9 @@ import typer
 
 from cuzklab.cli.options import DEFAULT_STORE, Json, app, emit, print_table
 from cuzklab.errors import BadInput
+from cuzklab.progress import progress
 
-runs = typer.Typer(help="Stored runs: list, show, compare, query.", no_args_is_help=True)
+runs = typer.Typer(help="Stored runs: list, show, compare, query, regressions.", no_args_is_help=True)
 app.add_typer(runs, name="runs")
 
 Store = Annotated[Path, typer.Option("--store", help="Folder that holds runs.")]
@@ -122,3 +123,40 @@ def runs_compare(
     for name, (a, b) in conditions.items():
         print(f"differs: {name} {a} and {b}")
     print("one run of each: `cuzklab report` repeats runs to tell a difference from noise")
+
+
+@runs.command("regressions")
+def runs_regressions(
+    store: Store = DEFAULT_STORE,
+    every: Annotated[bool, typer.Option("--all", help="Unchanged figures too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Every figure over the history of its runs: its newest runs judged against what was before.
+
+    A figure is an alarm only after reruns confirmed it (`cuzklab schedule run` makes them); a suspect asks for one.
+    Exit status 1: a figure got worse.
+    """
+    from dataclasses import asdict
+
+    from cuzklab.analysis.history import history, judgements
+    from cuzklab.report.scheduling.night import confirmations, in_words
+    from cuzklab.trace.store import list_runs
+
+    with progress("reading runs", quiet=as_json) as show:
+        found = list_runs(store.resolve())
+        judged = judgements(history(found, show), confirmations(store))
+    if as_json:
+        emit([{**asdict(one), "alarm": one.judgement.alarm, "words": in_words(one)} for one in judged])
+    else:
+        shown = [one for one in judged if every or one.judgement.state not in ("unchanged", "too short")]
+        for one in shown:
+            print(f"{one.judgement.state:9}  {in_words(one)}")
+            for change in one.changes:
+                print(f"           level changed at {change}")
+        counts = {state: sum(one.judgement.state == state for one in judged) for state in ("unchanged", "too short")}
+        print(
+            f"{len(judged)} figures of {len(found)} runs: {counts['unchanged']} unchanged, "
+            f"{counts['too short']} with too few runs"
+        )
+    if any(one.judgement.alarm for one in judged):
+        raise typer.Exit(1)

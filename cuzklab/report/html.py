@@ -92,9 +92,10 @@ def _body(cells: Sequence[Mapping[str, Any]], page: Page) -> str:
     for cell in cells:
         if cell["cell_type"] == "markdown":
             parts.append(f'<div class="prose">{render_markdown(cell["source"], page.contents)}</div>\n')
-        elif cell["cell_type"] == "code" and cell["source"].strip():
+        elif cell["cell_type"] == "code":
             outputs = cell.get("outputs", ())
-            sources.append(cell["source"])
+            if cell["source"].strip():
+                sources.append(cell["source"])
             printed += [output["text"] for output in outputs if output["output_type"] == "stream"]
             shown = "".join(_output(output, page) for output in outputs)
             if shown:

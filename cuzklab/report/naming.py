@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from cuzklab.analysis.history import SeriesJudgement
 from cuzklab.trace import Run
 from cuzklab.units import format_size
 
@@ -32,6 +33,19 @@ def design(run: Run) -> str:
     if not isinstance(options, Mapping) or not options:
         return run.info.policy
     return f"{run.info.policy} ({', '.join(f'{name}={value}' for name, value in options.items())})"
+
+
+def figure_name(series: SeriesJudgement) -> str:
+    """A figure over many runs: ``phase9, 16 GiB, 2 workers, live: batch average``."""
+    conditions = series.conditions
+    workers = conditions.get("gw") or conditions.get("workers")
+    limits = [limit for _, limit in conditions.get("devices", ()) if limit]
+    limit_bytes = conditions.get("vram_equivalent_bytes") or min(limits, default=None)
+    parts = [
+        series.policy, short_size(int(limit_bytes)) if limit_bytes else "",
+        f"{workers} worker{'s' if workers != 1 else ''}" if workers else "", str(conditions.get("origin", "")),
+    ]  # fmt: skip
+    return f"{', '.join(filter(None, parts))}: {series.label or series.kind.replace('_', ' ')}"
 
 
 def natural_order(text: str) -> tuple[object, ...]:

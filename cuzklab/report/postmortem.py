@@ -178,9 +178,7 @@ def conclude(post: PostMortem, out: Path, parameters: Mapping[str, object]) -> P
     Path
         Where it was written: the place that the program running the notebook asked for, else `out`/verdict.json.
     """
-    place = Path(os.environ.get(RECORD_VARIABLE) or Path(out) / "verdict.json")
     record: dict[str, Any] = {
-        "format": RECORD_FORMAT,
         "question": post.case.question,
         "candidate": post.case.candidate,
         "baseline": post.case.baseline,
@@ -200,10 +198,23 @@ def conclude(post: PostMortem, out: Path, parameters: Mapping[str, object]) -> P
             }
             for run in post.case.runs
         ],
-        "parameters": dict(parameters),
-        "machine": machine_facts(),
-        "versions": versions(),
     }
+    return write_record(record, out, parameters)
+
+
+def write_record(record: Mapping[str, Any], out: Path, parameters: Mapping[str, object]) -> Path:
+    """Write a report's record (verdict, findings, runs, what else it has) with where and how it came about.
+
+    Returns
+    -------
+    Path
+        As `conclude`.
+    """
+    place = Path(os.environ.get(RECORD_VARIABLE) or Path(out) / "verdict.json")
+    record = {
+        "format": RECORD_FORMAT, **record, "parameters": dict(parameters), "machine": machine_facts(),
+        "versions": versions(),
+    }  # fmt: skip
     place.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(place, "w") as file:
         file.write(json.dumps(record, indent=1, default=_plain, allow_nan=False) + "\n")

@@ -28,6 +28,7 @@ FORMAT_VERSION = 1
 ORIGINS = ("live", "simulated", "counterexample", "check", "imported")
 OUTCOMES = ("ok", "device_oom", "host_oom", "deadlock", "fault")
 _MAX_JSON_BYTES = 16 << 20
+_DEEPEST = 6  # store/scheduled/NAME/DATE/runs/RUN
 
 
 class RunError(ValueError):
@@ -271,13 +272,23 @@ def load_run(path: Path | str) -> Run:
 
 
 def list_runs(folder: Path) -> list[Run]:
-    """The readable runs directly inside a folder or one level below, newest first."""
+    """The readable runs in a folder, at most `_DEEPEST` levels below it, newest first.
+
+    Hidden folders (runs being written or removed) are left out; a run holds no other run.
+    """
     runs = []
-    for file in sorted([*folder.glob("*/run.json"), *folder.glob("*/*/run.json"), *folder.glob("*/*/*/run.json")]):
-        try:
-            runs.append(load_run(file.parent))
-        except RunError:
-            continue
+    base = len(folder.parts)
+    for place, folders, files in os.walk(folder):
+        if "run.json" in files:
+            folders.clear()
+            try:
+                runs.append(load_run(Path(place)))
+            except RunError:
+                continue
+        elif len(Path(place).parts) - base >= _DEEPEST:
+            folders.clear()
+        else:
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
     return sorted(runs, key=lambda run: run.info.created, reverse=True)
 
 

@@ -7,6 +7,8 @@
 //   msm_scatter    every point's index to its place;
 //   msm_task_bins  where tasks of each length begin, the longest first;
 //   msm_tasks      the tasks: a bucket, or a part of `segment` points of a long one.
+// Windows w, w + sets, w + 2·sets … share the buckets of set w mod sets: all windows have their own where sets is their
+// number; with the multiples of fixed points stored, fewer sets do, and the multiple's number is part of a point's index.
 #include "../msm/digits.h"
 #include "tasks.h"
 
@@ -52,7 +54,8 @@ __device__ __forceinline__ u32 block_offset(u32 value, u32& total) {
 // keys[w·n + i]: bucket inside the window, sign in bit 31; `none` for digit zero. ranks: place inside the bucket.
 // first_bad: index of the first scalar that is not below r, counted from `base`, if smaller than what it holds.
 extern "C" __global__ void __launch_bounds__(256)
-    msm_digits(const u64* scalars, u32 n, u32 base, u32 bits, u32* count, u32* keys, u32* ranks, u32* first_bad) {
+    msm_digits(const u64* scalars, u32 n, u32 base, u32 bits, u32 sets, u32 buckets_of_set, u32* count, u32* keys,
+               u32* ranks, u32* first_bad) {
   const Recoding r = recoding(bits);
   const u32 half = 1u << (bits - 1);
   for (u64 block = u64(blockIdx.x) * blockDim.x; block < n; block += u64(gridDim.x) * blockDim.x) {
@@ -78,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(256)
       carry = c | (sum[j] < t);
     }
     // The sum is below 2^256: the offset's highest bit is below 2^254.
-    for (u32 w = 0; w < r.windows; w++) {
+    for (u32 w = 0, set = 0; w < r.windows; w++, set = set + 1 == sets ? 0 : set + 1) {
       u64 d = sum[0] & ((u64(1) << bits) - 1);
 #pragma unroll
       for (int j = 0; j < 3; j++) sum[j] = sum[j] >> bits | sum[j + 1] << (64 - bits);
@@ -89,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(256)
       const u32 peers = __match_any_sync(0xffffffffu, active ? key : none);
       u32 rank = 0;
       const u32 lane = threadIdx.x % 32, leader = __ffs(peers) - 1;
-      if (active && key != none && lane == leader) rank = atomicAdd(count + u64(w) * half + key, __popc(peers));
+      if (active && key != none && lane == leader) rank = atomicAdd(count + u64(set) * buckets_of_set + key, __popc(peers));
       rank = __shfl_sync(0xffffffffu, rank, leader) + __popc(peers & ((1u << lane) - 1));
       if (active) {
         keys[u64(w) * n + i] = key == none ? none : key | (digit < 0 ? 0x80000000u : 0);
@@ -123,20 +126,29 @@ extern "C" __global__ void __launch_bounds__(256)
     if (local[l] != 0) atomicAdd(bins + l, local[l]);
 }
 
-// Entry e = w·n + i. A window's list may be larger than the L2 cache, where scattered words then leave one by one: it is
-// filled in `parts`, buckets key >> part_bits = 0, 1 …, each small enough to stay. Grid: (any, windows · parts).
+// Entry e = w·n + i, for point (w / sets)·stride + i. A set's list may be larger than the L2 cache, where scattered words
+// then leave one by one: it is filled in `parts`, buckets key >> part_bits = 0, 1 …, each small enough to stay, by all
+// windows of the set. Grid: (any, windows · parts).
 extern "C" __global__ void __launch_bounds__(256)
-    msm_scatter(const u32* keys, const u32* ranks, u32 n, u32 half, u32 parts, u32 part_bits, const u32* start,
-                u32* sorted) {
-  const u32 w = blockIdx.y / parts, part = blockIdx.y % parts;
+    msm_scatter(const u32* keys, const u32* ranks, u32 n, u32 windows, u32 sets, u32 buckets_of_set, u32 stride,
+                u32 parts, u32 part_bits, const u32* start, u32* sorted) {
+  const bool own = sets == windows;
+  const u32 w = own ? blockIdx.y / parts : blockIdx.y % windows, part = own ? blockIdx.y % parts : blockIdx.y / windows;
   const bool last_part = part + 1 == parts;
-  const u32 *window_keys = keys + u64(w) * n, *window_ranks = ranks + u64(w) * n, *window_start = start + u64(w) * half;
-  for (u64 i = u64(blockIdx.x) * 256 + threadIdx.x; i < n; i += u64(gridDim.x) * 256) {
-    const u32 key = window_keys[i];
-    const u32 bucket = key & 0x7fffffffu, own = bucket >> part_bits;
-    if (key == none || (own != part && !(last_part && own > part))) continue;
-    sorted[window_start[bucket] + window_ranks[i]] = u32(i) | (key & 0x80000000u);
+  const u32 *window_keys = keys + u64(w) * n, *window_ranks = ranks + u64(w) * n;
+  const u32* set_start = start + u64(w % sets) * buckets_of_set;
+  const u32 first_point = w / sets * stride;
+  const auto place = [&](u32 i, u32 key) {
+    const u32 bucket = key & 0x7fffffffu, at = bucket >> part_bits;
+    if (key == none || (at != part && !(last_part && at > part))) return;
+    sorted[set_start[bucket] + window_ranks[i]] = (first_point + i) | (key & 0x80000000u);
+  };
+  const u32 fours = n % 4 == 0 ? n / 4 : 0;  // else windows begin anywhere
+  for (u32 i = blockIdx.x * 256 + threadIdx.x; i < fours; i += gridDim.x * 256) {
+    const uint4 four = ((const uint4*)window_keys)[i];
+    place(4 * i, four.x), place(4 * i + 1, four.y), place(4 * i + 2, four.z), place(4 * i + 3, four.w);
   }
+  for (u32 i = 4 * fours + blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) place(i, window_keys[i]);
 }
 
 // bins[l] becomes the first place of tasks with l points, the longest first. totals[1]: tasks. One block of 1024.

@@ -26,7 +26,7 @@
 
 // Products side by side, each a chain of dependent steps.
 #ifndef FACTORS_AT_ONCE
-#define FACTORS_AT_ONCE 2
+#define FACTORS_AT_ONCE (LOG_R == 9 ? 8 : 2)  // 2^9 has one kind of step, so code has room
 #endif
 
 namespace {
@@ -56,6 +56,16 @@ __device__ __forceinline__ Fr load_table(const Fr* from) {
   x.l[4] = high.x, x.l[5] = high.y, x.l[6] = high.z, x.l[7] = high.w;
   return x;
 }
+__device__ __forceinline__ Known load_known(const Known* from) {
+  Known k;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const uint4 four = __ldg((const uint4*)from + i);
+    u32* to = i < 2 ? k.factor + 4 * i : k.quotient + 4 * (i - 2);
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  }
+  return k;
+}
 __device__ __forceinline__ void store(Fr* to, const Fr& x) {
   ((uint4*)to)[0] = make_uint4(x.l[0], x.l[1], x.l[2], x.l[3]);
   ((uint4*)to)[1] = make_uint4(x.l[4], x.l[5], x.l[6], x.l[7]);
@@ -83,23 +93,23 @@ __device__ __forceinline__ void cross(Fr& a, Fr& b) {
 // In-place transforms of x[0], x[s], x[2s] …; frequency d lands at the bit-reversed place of d.
 // roots: ω_8, ω_8², ω_8³.
 __device__ __forceinline__ void transform2(Fr* x) { cross(x[0], x[1]); }
-__device__ __forceinline__ void transform4(Fr* x, const Fr* roots) {
+__device__ __forceinline__ void transform4(Fr* x, const Known* roots) {
   cross(x[0], x[2]);
   cross(x[1], x[3]);
-  x[3] = x[3].times(load_table(roots + 1));
+  x[3] = x[3].times(load_known(roots + 1));
   cross(x[0], x[1]);
   cross(x[2], x[3]);
 }
-__device__ __forceinline__ void transform8(Fr* x, const Fr* roots) {
+__device__ __forceinline__ void transform8(Fr* x, const Known* roots) {
 #pragma unroll
   for (int j = 0; j < 4; j++) cross(x[j], x[j + 4]);
 #pragma unroll
-  for (int j = 1; j < 4; j++) x[j + 4] = x[j + 4].times(load_table(roots + j - 1));
+  for (int j = 1; j < 4; j++) x[j + 4] = x[j + 4].times(load_known(roots + j - 1));
   transform4(x, roots);
   transform4(x + 4, roots);
 }
 template <u32 log_radix>
-__device__ __forceinline__ void transform(Fr* x, const Fr* roots) {
+__device__ __forceinline__ void transform(Fr* x, const Known* roots) {
   if constexpr (log_radix == 3) transform8(x, roots);
   else if constexpr (log_radix == 2) transform4(x, roots);
   else if constexpr (log_radix == 1) transform2(x);
@@ -148,33 +158,41 @@ __device__ __forceinline__ void in_order(Fr* x) {
 // entry: factors of the first step, at entry_at(e); exit: factors by frequency. Either may be null.
 // emit(frequency, value) takes the results of (lane, column).
 template <class EntryAt, class Emit>
-__device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column, const Fr* roots, const Fr* twiddle,
+__device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column, const Known* roots, const Known* twiddle,
                                     const Fr* entry, EntryAt entry_at, const Fr* exit, Emit emit) {
   constexpr u32 last = steps == 0 ? 0 : steps - 1;
   u32 own_lane = lane0, own_column = column0;
 #pragma unroll 1
   for (u32 step = 0;; step++) {
-    // Twiddles of the step before: ω_block^(row·digit) at place digit·(block / 8) + row of its table.
-    const Fr* table = step == 0 ? entry : step == steps ? exit : step == 1 ? twiddle : twiddle + size;
-    const u32 mask = step == 0 || step == steps ? 0 : (size >> (3 * (step - 1))) - 1;
     const u32 place = step < steps ? step : last;
-    // Digit 0 has no twiddles. It is one for all of a thread's elements unless their rows lie far apart.
-    const bool alike = tail == 0 || step != full_steps || ((lanes << tail) & mask) == 0;
-    const bool trivial = alike && mask != 0 && (row_of(place, own_lane, 0) & mask) < ((mask + 1) >> 3);
-    if (table != nullptr && !trivial) {
-      const auto at = [&](u32 e) {
-        return step == 0 ? entry_at(e) : step == steps ? frequency(own_lane, e) : row_of(place, own_lane, e) & mask;
-      };
-      Fr next = load_table(table + at(0));
+    if (step == 0 || step == steps) {
+      const Fr* table = step == 0 ? entry : exit;
+      if (table != nullptr) {
+        const auto at = [&](u32 e) { return step == 0 ? entry_at(e) : frequency(own_lane, e); };
+        Fr next = load_table(table + at(0));
 #pragma unroll FACTORS_AT_ONCE
-      for (u32 e = 0; e < each; e++) {
-        const Fr factor = next;
-        if (e + 1 < each) next = load_table(table + at(e + 1));
-        const u32 row = row_of(place, own_lane, e);
-        put(row, own_column, get(row, own_column).times(factor));
+        for (u32 e = 0; e < each; e++) {
+          const Fr factor = next;
+          if (e + 1 < each) next = load_table(table + at(e + 1));
+          const u32 row = row_of(place, own_lane, e);
+          put(row, own_column, get(row, own_column).times(factor));
+        }
+      }
+      if (step == steps) break;
+    } else {
+      // Twiddles of the step before: ω_block^(row·digit) at place digit·(block / 8) + row of its table.
+      const Known* table = step == 1 ? twiddle : twiddle + size;
+      const u32 mask = (size >> (3 * (step - 1))) - 1;
+      // Digit 0 has no twiddles. It is one for all of a thread's elements unless their rows lie far apart.
+      const bool alike = tail == 0 || step != full_steps || ((lanes << tail) & mask) == 0;
+      if (!alike || (row_of(place, own_lane, 0) & mask) >= ((mask + 1) >> 3)) {
+#pragma unroll FACTORS_AT_ONCE
+        for (u32 e = 0; e < each; e++) {
+          const u32 row = row_of(place, own_lane, e);
+          put(row, own_column, get(row, own_column).times(load_known(table + (row & mask))));
+        }
       }
     }
-    if (step == steps) break;
     Fr x[each];
 #pragma unroll
     for (u32 e = 0; e < each; e++) x[e] = get(row_of(step, own_lane, e), own_column);
@@ -201,7 +219,7 @@ __device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column
 // Data as [outer][2^LOG_R][inner]. Grid: outer · inner / columns_of_tile. Factor of the element at data index i:
 // entry[(i >> entry_shift) & entry_mask]. from == to is allowed: a tile writes where it read.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    ntt_columns(const Fr* from, Fr* to, u32 log_inner, const Fr* roots, const Fr* twiddle, const Fr* entry,
+    ntt_columns(const Fr* from, Fr* to, u32 log_inner, const Known* roots, const Known* twiddle, const Fr* entry,
                 u32 entry_shift, u32 entry_mask) {
   const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
   const u32 tiles = (1u << log_inner) >> LOG_C;
@@ -221,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 // Data as [2^log_high][2^log_low][2^LOG_R] to [2^LOG_R][2^log_low][2^log_high]. Grid: 2^(log_high + log_low − LOG_C).
 // exit[k] is a factor of frequency k.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    ntt_rows(const Fr* from, Fr* to, u32 log_high, u32 log_low, const Fr* roots, const Fr* twiddle, const Fr* entry,
+    ntt_rows(const Fr* from, Fr* to, u32 log_high, u32 log_low, const Known* roots, const Known* twiddle, const Fr* entry,
              u32 entry_shift, u32 entry_mask, const Fr* exit) {
   const u32 lane0 = threadIdx.x & (lanes - 1), column0 = threadIdx.x / lanes;
   const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;

@@ -72,8 +72,9 @@ extern "C" __global__ void __launch_bounds__(128, GROUP == 2 ? 2 : 4)
   plain[t] = b;
 }
 
-// out[w][0] = Σ weighted; out[w][1 + j] = Σ plain over the window's chunks whose index has bit j. Canonical.
-// Then window w's sum is out[w][0] + length · Σ 2^j · out[w][1 + j]. Grid: (1 + bits, windows).
+// out[w][0] = Σ weighted; out[w][1 + j] = Σ plain over the window's chunks whose index has bit j; each of them in
+// gridDim.z parts, which stand beside each other. Canonical.
+// Then window w's sum is out[w][0] + length · Σ 2^j · out[w][1 + j]. Grid: (1 + bits, windows, parts).
 extern "C" __global__ void __launch_bounds__(256, GROUP == 2 ? 1 : 2)
     bit_sums(const Sum* weighted, const Sum* plain, u32 of_window, u32 of_last, Sum* out) {
   __shared__ Sum shared[128];
@@ -83,14 +84,14 @@ extern "C" __global__ void __launch_bounds__(256, GROUP == 2 ? 1 : 2)
   // j-th index with the wanted bit set.
   const u32 bit = blockIdx.x == 0 ? 0 : blockIdx.x - 1;
 #pragma unroll 1
-  for (u32 j = threadIdx.x; j < chunks; j += 256) {
+  for (u32 j = blockIdx.z * 256 + threadIdx.x; j < chunks; j += gridDim.z * 256) {
     u32 at = j;
     if (blockIdx.x != 0) at = (j >> bit << (bit + 1)) | (1u << bit) | (j & ((1u << bit) - 1));
     if (at >= chunks) break;  // `at` grows with j
     add_called(sum, from[at]);
   }
   block_sum<256>(sum, shared);
-  if (threadIdx.x == 0) out[u64(w) * gridDim.x + blockIdx.x] = canonical(sum);
+  if (threadIdx.x == 0) out[(u64(w) * gridDim.x + blockIdx.x) * gridDim.z + blockIdx.z] = canonical(sum);
 }
 
 // out[block] = the block's share of Σ in; canonical. Grid: any.

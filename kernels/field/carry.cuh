@@ -29,6 +29,12 @@ FN void madc_pair(u32& lo, u32& hi, u32 a, u32 b, u32 x, u32 y) {
   asm volatile("madc.lo.cc.u32 %0, %2, %3, %4; madc.hi.cc.u32 %1, %2, %3, %5;"
                : "=&r"(lo), "=r"(hi) : "r"(a), "r"(b), "r"(x), "r"(y));
 }
+// Low half of a · b, plus x and the flag; sets none.
+FN u32 madc_low(u32 a, u32 b, u32 x) {
+  u32 r;
+  asm volatile("madc.lo.u32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(x));
+  return r;
+}
 FN void mul_pair(u32& lo, u32& hi, u32 a, u32 b) {
 #if MUL_AS_HALVES
   asm volatile("mul.lo.u32 %0, %2, %3; mul.hi.u32 %1, %2, %3;" : "=&r"(lo), "=r"(hi) : "r"(a), "r"(b));
@@ -68,6 +74,7 @@ FN void mad_pair(u32& lo, u32& hi, u32 a, u32 b, u32 x, u32 y) {
   emulated_carry = 0;
   madc_pair(lo, hi, a, b, x, y);
 }
+FN u32 madc_low(u32 a, u32 b, u32 x) { return a * b + x + emulated_carry; }
 FN void mul_pair(u32& lo, u32& hi, u32 a, u32 b) { lo = u32(u64(a) * b), hi = u32(u64(a) * b >> 32); }
 
 #endif

@@ -18,6 +18,7 @@ ENTRIES(fr, Fr)
 ENTRIES(fp2, Fp2<Fp>)
 // Without the canonical step: what chains of operations see.
 void fr_times_raw(const Fr* a, const Fr* b, Fr* out, u64 n) { for (u64 i = 0; i < n; i++) out[i] = a[i].times(b[i]); }
+void fr_times_known_raw(const Fr* a, const Known* b, Fr* out, u64 n) { for (u64 i = 0; i < n; i++) out[i] = a[i].times(b[i]); }
 void fp_mul_raw(const Fp* a, const Fp* b, Fp* out, u64 n) { for (u64 i = 0; i < n; i++) out[i] = a[i] * b[i]; }
 void fp_square_raw(const Fp* a, const Fp*, Fp* out, u64 n) { for (u64 i = 0; i < n; i++) out[i] = a[i].squared(); }
 void fp_difference_of_products(const Fp* a, const Fp* b, Fp* out, u64 n) {

@@ -8,7 +8,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cuzklab.backends import cuda, host
-from cuzklab.backends.cuda import msm
+from cuzklab.backends.cuda import msm, multiples
 from cuzklab.backends.limbs import ints_to_limbs
 
 
@@ -26,10 +26,14 @@ def main() -> None:
         bitmap = source.integers(0, 1 << 63, -(-n // 64), dtype=np.uint64)
         for group, make in (("g1", host.fixed_base_g1), ("g2", host.fixed_base_g2)):
             points = make(values[:n])
-            msm._BATCH_POINTS = msm._STREAMED_POINTS = 512
+            msm._BATCH_POINTS = msm._STREAMED_POINTS = multiples._BATCH_POINTS = multiples._SLICE_POINTS = 512
             for name, second in (("msm", scalars), ("masked_sum", bitmap)):
                 got = getattr(cuda, f"{name}_{group}")(points, second)
                 assert (got == getattr(host, f"{name}_{group}")(points, second)).all()
+            for options in ({"bits": 9}, {"bits": 10, "multiples": 4}):
+                base = cuda.store_multiples(points, **options)
+                wanted = getattr(host, f"msm_{group}")(points, scalars)
+                assert (cuda.msm_of_multiples(base, scalars) == wanted).all()
     assert (cuda.fp_mul(values[:99, [0, 1, 2, 3, 0, 1]].copy(), values[:99, [0, 1, 2, 3, 0, 1]].copy()) > 0).any()
     print("done")
 

@@ -63,6 +63,24 @@ def test_a_product_by_a_canonical_factor_stays_below_twice_r(library):
     assert [x % FR_MODULUS for x in got] == [x * y * pow(FR_R, -1, FR_MODULUS) % FR_MODULUS for x, y in zip(a, b)]
 
 
+def test_a_product_by_a_known_factor_is_plain_and_stays_below_twice_r(library):
+    """The factor's quotient replaces Montgomery's rows; all of 256 bits may be multiplied."""
+    for bound in (2 * FR_MODULUS, 1 << 256):
+        a, b = operands("fr", bound, 5)
+        b = [x % FR_MODULUS for x in b]
+        b[:3] = [FR_MODULUS - 1, 0, 1]
+        a[:3] = [bound - 1] * 3
+        left, out = ints_to_limbs(a, 4), np.full((len(a), 4), 0xDEADBEEFDEADBEEF, np.uint64)
+        right = np.hstack([ints_to_limbs(b, 4), ints_to_limbs([(x << 256) // FR_MODULUS for x in b], 4)])
+        library.fr_times_known_raw(
+            *(ctypes.c_void_p(x.ctypes.data) for x in (left, right, out)), ctypes.c_uint64(len(a))
+        )
+        got = limbs_to_ints(out)
+        assert [x % FR_MODULUS for x in got] == [x * y % FR_MODULUS for x, y in zip(a, b)]
+        # r·(1 + x / 2^256), and a little for the columns that the quotient leaves out.
+        assert all(y * 2**256 < FR_MODULUS * (2**256 + x + 2**228) for x, y in zip(a, got))
+
+
 def test_fp_products_stay_below_twice_p_without_a_correction(library):
     a, b = operands("fp", 2 * FP_MODULUS + 1, 3)
     back = pow(FP_R, -1, FP_MODULUS)

@@ -12,13 +12,6 @@ from cuzklab.backends.limbs import ints_to_limbs
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(autouse=True)
-def _needs_gpu():
-    reason = cuda.available()
-    if reason is not None:
-        pytest.skip(reason)
-
-
 def random_elements(modulus, limbs, n, seed):
     """Uniform below 2^(64·limbs) cut down to below the modulus."""
     words = np.random.default_rng(seed).integers(0, 1 << 64, (n, limbs), dtype=np.uint64)

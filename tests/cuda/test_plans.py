@@ -5,7 +5,8 @@ import pytest
 
 from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS
-from cuzklab.backends.cuda import bench, msm, transform
+from cuzklab.backends.cuda import bench, buckets, msm, transform
+from cuzklab.backends.cuda import multiples as store
 from cuzklab.backends.host.field import fp_constant
 
 
@@ -25,7 +26,7 @@ def test_passes_multiply_to_the_size_and_fit_a_tile(log_n):
 
 @pytest.mark.parametrize("bits", range(2, 23))
 def test_windows_cover_every_scalar(bits):
-    cut = msm.shape(1000, bits)
+    cut = buckets.shape(1000, bits)
     assert (cut.windows - 1) * bits < 255 <= cut.windows * bits
     # The highest digit: what is left above the last position, plus the carry of the recoding's offset.
     offset = sum(1 << (bits * w + bits - 1) for w in range(cut.windows - 1))
@@ -35,11 +36,31 @@ def test_windows_cover_every_scalar(bits):
 
 @pytest.mark.parametrize("points", [1, 2, 1000, 1 << 16, 1 << 20, (1 << 24) + 1, 1 << 26, 1 << 28])
 def test_limits_of_the_kernels_hold(points):
-    cut = msm.shape(points, None, min(points, msm._BATCH_POINTS))
+    cut = buckets.shape(points, msm.window_bits(points), min(points, msm._BATCH_POINTS))
     assert 1 <= cut.segment <= 1023
     assert cut.buckets < 1 << 31
     assert min(points, msm._BATCH_POINTS) * cut.windows < 1 << 32
     assert cut.chunk & (cut.chunk - 1) == 0
+
+
+@pytest.mark.parametrize("bits", range(2, 27))
+@pytest.mark.parametrize("multiples", [1, 2, 3, 7, 200])
+def test_sets_of_buckets_take_every_digit_of_their_windows(bits, multiples):
+    cut = buckets.shape(5000, bits, 2048, min(multiples, -(-255 // bits)))
+    stored = -(-cut.windows // cut.sets)
+    assert stored <= multiples and (cut.sets - 1) * stored < cut.windows <= cut.sets * stored
+    offset = sum(1 << (bits * w + bits - 1) for w in range(cut.windows - 1))
+    top = (FR_MODULUS - 1 + offset) >> (bits * (cut.windows - 1))
+    assert 1 << (bits - 1) <= cut.half and top <= cut.last
+    assert cut.sets == cut.windows or cut.half == cut.last
+    assert 1 <= cut.segment <= 1023
+
+
+@pytest.mark.parametrize("log_n", range(28))
+def test_indices_reach_every_stored_multiple(log_n):
+    assert store.table_bytes("g1", 1 << log_n) // 96 < 1 << 31
+    cut = buckets.shape(1 << log_n, msm.window_bits(1 << log_n, store.WINDOW_BITS), store._BATCH_POINTS, 32)
+    assert (cut.sets, cut.buckets < 1 << 31) == (1, True)
 
 
 @pytest.mark.parametrize("group", ["g1", "g2"])
@@ -53,12 +74,21 @@ def test_the_host_joins_the_windows(group):
     for term, factor in zip(terms, factors):
         if factor:
             term[:] = np.concatenate([multiply(base, factor), unit, unit])
-    got = msm._host_sum(group, terms, np.array(shifts, np.uint32))
+    got = buckets.host_sum(group, terms, np.array(shifts, np.uint32))
     assert (got == multiply(base, sum(factor << shift for factor, shift in zip(factors, shifts)))).all()
 
 
 def test_floors_follow_from_counts():
-    assert bench.floor_ms("ntt", 10, 112e3) == 1024 * 4
+    assert bench.floor_ms("ntt", 10, 93e3) == 1024 * 4
     assert bench.floor_ms("masked_sum_g1", 10, 1e3) == 512 * (8 * 294 + 2 * 231)
     best = min(-(-255 // c) * (1024 * 2814 + (1 << c) * 3990) for c in range(4, 26))
     assert bench.floor_ms("msm_g1", 10, 1e3) == best
+    shared = min(-(-255 // c) * 1024 * 2814 + (1 << c) * 3990 for c in range(4, 26))
+    assert bench.floor_ms("fixed_msm_g1", 10, 1e3) == shared < best
+
+
+@pytest.mark.parametrize("kernel", bench.KERNELS)
+def test_every_kernel_has_work_and_bytes(kernel):
+    for log_n in (4, 16, 27):
+        wide, moved = bench.work_of(kernel, log_n)
+        assert wide > 0 and moved > 0

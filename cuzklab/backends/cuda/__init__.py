@@ -1,8 +1,9 @@
 """The CUDA backend: the functions of `host` on a GPU.
 
-`compile` builds the kernels of `kernels/cuda/` (no GPU needed), `launch` finds the GPU and starts them, `field`,
-`transform` and `msm` are the surface, `bench` measures it. Arrays are numpy's, copied as needed, or CuPy's, used where
-they lie. Importing this package needs neither CuPy nor a GPU; the first call raises BadInput where one is missing.
+`compile` builds the kernels of `kernels/cuda/` (no GPU needed), `launch` finds the GPU and starts them. `field`,
+`transform`, `msm` and `multiples` are the surface, `buckets` is what the last two are made of; `bench` measures.
+Arrays are numpy's, copied as needed, or CuPy's, used where they lie. Importing this package needs neither CuPy nor a
+GPU; the first call raises BadInput where one is missing.
 """
 
 from cuzklab.backends.cuda.field import (
@@ -19,9 +20,11 @@ from cuzklab.backends.cuda.field import (
 )
 from cuzklab.backends.cuda.launch import available
 from cuzklab.backends.cuda.msm import masked_sum_g1, masked_sum_g2, msm_g1, msm_g2
+from cuzklab.backends.cuda.multiples import Multiples, msm_of_multiples, store_multiples
 from cuzklab.backends.cuda.transform import h_polynomial, ntt, release_tables
 
 __all__ = [
+    "Multiples",
     "available",
     "fp_add",
     "fp_from_montgomery",
@@ -38,6 +41,8 @@ __all__ = [
     "masked_sum_g2",
     "msm_g1",
     "msm_g2",
+    "msm_of_multiples",
     "ntt",
     "release_tables",
+    "store_multiples",
 ]

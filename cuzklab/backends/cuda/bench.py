@@ -1,18 +1,15 @@
 """Measures the CUDA kernels: median and minimum, beside the floor of this card and public provers' times.
 
-`python -m cuzklab.backends.cuda.bench [--sizes 18:24] [--only ntt,msm_g1] [--json] [--phases]`
-
 The floor is an ideal that runs at the card's measured rate of wide multiply-adds and does nothing else: no sorting, no
-memory traffic, no tails. Its operation counts: Fp product 294 wide multiply-adds, square 231, Fr product 112 (special
-form of r), Fp2 product 720, square 588; mixed addition 8 products and 2 squares, full one 12 and 2. An MSM is n
-additions a window and two full ones a bucket, at the best window; a transform n·(log2 n / 2 − 1) products.
+memory traffic, no tails. Its operation counts: Fp product 294 wide multiply-adds, square 231; Fp2 product 720, square
+588; Fr product by a known factor 93 (86 wide ones, and 14 low ones that take half as long); mixed addition 8 products
+and 2 squares, full one 12 and 2. An MSM is n additions a window and two full ones a bucket, at the best window, with a
+set of buckets for each window or, where multiples are stored, one in all; a transform n·(log2 n / 2 − 1) products.
 """
 
-import argparse
-import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,44 +17,75 @@ import numpy as np
 
 from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS
-from cuzklab.backends.cuda import msm, transform
-from cuzklab.backends.cuda.compile import Unit
-from cuzklab.backends.cuda.launch import cupy, launch, multiprocessors, timed_launches
+from cuzklab.backends.cuda import msm, multiples, transform
+from cuzklab.backends.cuda.compile import Unit, compiler_version
+from cuzklab.backends.cuda.launch import (
+    NotEnoughMemory,
+    cupy,
+    launch,
+    multiprocessors,
+    refusing_in_one_line,
+    timed_launches,
+)
 from cuzklab.backends.limbs import ints_to_limbs
+from cuzklab.errors import BadInput
 
-_CEILINGS = Unit("ceilings.cu")
-_WIDE = {"g1": (294, 231), "g2": (720, 588)}
-_FR_WIDE = 112
+Report = Callable[[float, str], None]
+
+KERNELS = (
+    *("ntt", "h_polynomial", "msm_g1", "pinned_msm_g1", "fixed_msm_g1", "msm_g2", "fixed_msm_g2"),
+    *("masked_sum_g1", "masked_sum_g2"),
+)
+"""`pinned_`: points and scalars in page-locked host memory. `fixed_`: multiples of the points are stored beforehand."""
+
+LOG2_SIZES = (16, 18, 20, 22, 24)
 
 PEERS_MS = {
     ("msm_g1", "sppark"): {16: 7.13, 18: 19.6, 20: 20.9, 22: 53.5, 24: 154.9, 26: 557.5},
     ("pinned_msm_g1", "sppark"): {16: 7.09, 18: 19.6, 20: 21.2, 22: 54.6, 24: 160.9, 26: 582.5},
+    ("fixed_msm_g1", "Yrrid"): {22: 25.8, 24: 89.7},
     ("msm_g2", "sppark"): {16: 10.0, 18: 27.5, 20: 48.1, 22: 138.1, 24: 446.4},
     ("ntt", "sppark"): {16: 0.0255, 18: 0.0725, 20: 0.274, 22: 1.12, 24: 4.73, 25: 10.0, 26: 23.8, 27: 44.4},
     ("h_polynomial", "sppark"): {20: 2.11, 22: 8.45, 24: 35.5, 25: 74.8, 26: 170.8, 27: 330.7},
     ("masked_sum_g1", "sppark"): {20: 1.47, 22: 2.37, 24: 5.35, 26: 18.3},
     ("masked_sum_g2", "sppark"): {20: 3.14, 22: 5.34, 24: 14.6},
 }
-"""Milliseconds of sppark on one H200, CUDA 13.0, 2026-11-29, data on the device: measured by this project.
-`pinned_` means points and scalars in page-locked host memory."""
+"""Milliseconds of public provers on one H200, CUDA 13.0, 2026-11-29, measured by this project."""
+PEERS_CONDITIONS = "peers: H200, CUDA 13.0, 2026-11-29, measured by this project"
+
+_CEILINGS = Unit("ceilings.cu")
+_WIDE = {"g1": (294, 231), "g2": (720, 588)}
+_FR_WIDE = 93
+_POINT_BYTES = {"g1": 96, "g2": 192}
+_CHECKED_LOG2 = 10
 
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel at one size. Times in milliseconds, data on the device unless the name says pinned."""
+    """One kernel at one size. Times in milliseconds, data on the device unless the name says pinned.
+
+    `wide_multiply_adds` are those of the floor, `bytes_moved` what the design must move through the device's memory,
+    `rate` items a second from the median, `peak_vram_bytes` what CuPy held in all, inputs and tables included.
+    """
 
     kernel: str
     log2n: int
     median_ms: float
     min_ms: float
+    repeats: int
+    rate: float
+    rate_unit: str
     floor_ms: float
     ratio_to_floor: float
+    wide_multiply_adds: float
+    bytes_moved: float
     peak_vram_bytes: int
     peer: str | None
     peer_ms: float | None
 
 
-def _event_ms(work: Callable[[], Any], repeats: int) -> list[float]:
+def event_ms(work: Callable[[], Any], repeats: int) -> list[float]:
+    """Milliseconds between two events of the device, `repeats` times after warming up."""
     module = cupy()
 
     def once(runs: int) -> float:
@@ -75,17 +103,18 @@ def _event_ms(work: Callable[[], Any], repeats: int) -> list[float]:
     return [once(runs) for _ in range(repeats)]
 
 
-def _wall_ms(work: Callable[[], Any], repeats: int) -> list[float]:
-    """For work that ends on the host and synchronizes by itself."""
+def wall_ms(work: Callable[[], Any], repeats: int) -> list[float]:
+    """The same by the host's clock, for work that ends on the host and synchronizes by itself."""
     work()
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.perf_counter_ns()
         work()
-        times.append(1e3 * (time.perf_counter() - start))
+        times.append(1e-6 * (time.perf_counter_ns() - start))
     return times
 
 
+@refusing_in_one_line
 def ceilings() -> dict[str, float]:
     """Rates of this card, each per second: wide multiply-adds, field products, mixed additions, bytes copied."""
     module, sms = cupy(), multiprocessors()
@@ -93,7 +122,7 @@ def ceilings() -> dict[str, float]:
     out = module.empty(sms * 16 * 128, np.uint32)
     rounds = 2000
     arguments = (out, np.uint32(0x9E3779B1), np.uint32(rounds))
-    best = min(_event_ms(lambda: launch(_CEILINGS, "wide_multiply_adds", sms * 16, 128, arguments), 5))
+    best = min(event_ms(lambda: launch(_CEILINGS, "wide_multiply_adds", sms * 16, 128, arguments), 5))
     rates["wide_multiply_adds"] = sms * 16 * 128 * 64 * rounds / best * 1e3
     base = module.asarray(host.fixed_base_g1(ints_to_limbs(range(3, 67), 4)))
     for kernel, words, per_round in (
@@ -102,11 +131,11 @@ def ceilings() -> dict[str, float]:
         threads, rounds = sms * 16 * 128, 500
         sink = module.empty((threads, words), np.uint64)
         arguments = (sink, base, np.uint32(rounds))
-        best = min(_event_ms(lambda k=kernel, a=arguments: launch(_CEILINGS, k, sms * 16, 128, a), 5))
+        best = min(event_ms(lambda k=kernel, a=arguments: launch(_CEILINGS, k, sms * 16, 128, a), 5))
         rates[kernel] = threads * rounds * per_round / best * 1e3
     source = module.ones(1 << 28, np.uint64)
     target = module.empty_like(source)
-    rates["bytes_copied"] = 2 * source.nbytes / min(_event_ms(lambda: module.copyto(target, source), 5)) * 1e3
+    rates["bytes_copied"] = 2 * source.nbytes / min(event_ms(lambda: module.copyto(target, source), 5)) * 1e3
     return rates
 
 
@@ -115,21 +144,43 @@ def _additions(group: str) -> tuple[int, int]:
     return 8 * product + 2 * square, 12 * product + 2 * square
 
 
+def _cheapest(kernel: str, n: int) -> tuple[float, int]:
+    """Wide multiply-adds of an MSM at its best window, and how many windows that makes."""
+    mixed, full = _additions(kernel[-2:])
+
+    def cost(bits: int) -> tuple[float, int]:
+        windows = -(-255 // bits)
+        return windows * n * mixed + (1 if kernel.startswith("fixed") else windows) * (1 << bits) * full, windows
+
+    return min(cost(bits) for bits in range(4, 26))
+
+
+def work_of(kernel: str, log_n: int) -> tuple[float, float]:
+    """Wide multiply-adds of the ideal described above, and bytes that cannot but move through the device's memory.
+
+    Bytes: an MSM gathers a point and writes and reads three words for each addition; a transform reads and writes all
+    data a pass and reads a factor an element before each pass but the first.
+    """
+    n, group = 1 << log_n, kernel[-2:]
+    if "msm" in kernel:
+        wide, windows = _cheapest(kernel, n)
+        return wide, windows * n * (_POINT_BYTES[group] + 24) + 32 * n
+    if kernel.startswith("masked"):
+        return n // 2 * _additions(group)[0], n / 2 * (_POINT_BYTES[group] + 8) + n / 8
+    products, passes = max(1.0, n * (log_n / 2 - 1)), len(transform.pass_sizes(log_n))
+    moved = (64 * passes + 32 * (passes - 1)) * n
+    if kernel == "ntt":
+        return _FR_WIDE * products, moved
+    return _FR_WIDE * (6 * products + 3 * n), 6 * moved + 128 * n
+
+
 def floor_ms(kernel: str, log_n: int, wide_per_s: float) -> float:
     """Milliseconds of the ideal described above."""
-    n = 1 << log_n
-    if "msm" in kernel:
-        mixed, full = _additions(kernel[-2:])
-        wide = min(-(-255 // c) * (n * mixed + (1 << c) * full) for c in range(4, 26))
-    elif kernel.startswith("masked"):
-        wide = n // 2 * _additions(kernel[-2:])[0]
-    else:
-        products = max(1.0, n * (log_n / 2 - 1))
-        wide = _FR_WIDE * (products if kernel == "ntt" else 6 * products + 3 * n)
-    return wide / wide_per_s * 1e3
+    return work_of(kernel, log_n)[0] / wide_per_s * 1e3
 
 
-def _random_scalars(n: int, seed: int):
+def random_scalars(n: int, seed: int) -> Any:
+    """Scalars below r on the device, (n, 4) uint64."""
     module = cupy()
     words = module.random.RandomState(seed).randint(0, 1 << 32, (n, 8), dtype=np.uint32)
     scalars = words.view(np.uint64)
@@ -137,42 +188,47 @@ def _random_scalars(n: int, seed: int):
     return scalars
 
 
-class _Inputs:
-    """Points, scalars and elements on the device, as large as asked for."""
+class Inputs:
+    """Points on the device, as many as asked for; beyond 2^18 in G1 and 2^16 in G2 they repeat."""
 
     def __init__(self) -> None:
         self._points: dict[str, Any] = {}
 
-    def points(self, group: str, n: int):
+    def points(self, group: str, n: int) -> Any:
         have = self._points.get(group)
         if have is None or len(have) < n:
             distinct = min(n, 1 << (18 if group == "g1" else 16))
             make = host.fixed_base_g1 if group == "g1" else host.fixed_base_g2
-            base = cupy().asarray(make(cupy().asnumpy(_random_scalars(distinct, 7))))
+            base = cupy().asarray(make(cupy().asnumpy(random_scalars(distinct, 7))))
             have = self._points[group] = cupy().tile(base, (n // distinct, 1))
         return have[:n]
 
 
-def _work(kernel: str, n: int, inputs: _Inputs) -> tuple[Callable[[], Any], bool]:
-    """What to time, and whether it ends on the host."""
+def work_for(kernel: str, n: int, inputs: Inputs, **options: Any) -> tuple[Callable[[], Any], bool]:
+    """What to time, and whether it ends on the host. `options`: `passes` of a transform, `bits` of an MSM's window."""
     module = cupy()
     group = kernel[-2:]
     if kernel == "ntt":
-        values, spare = _random_scalars(n, 1), module.empty((n, 4), np.uint64)
-        chosen = transform.plan(n.bit_length() - 1)
+        values, spare = random_scalars(n, 1), module.empty((n, 4), np.uint64)
+        chosen = transform.plan(n.bit_length() - 1, **options)
         return lambda: transform.run_plan(chosen, values, spare), False
     if kernel == "h_polynomial":
-        a, b, c = (_random_scalars(n, seed) for seed in (1, 2, 3))
+        a, b, c = (random_scalars(n, seed) for seed in (1, 2, 3))
         return lambda: transform.h_polynomial(a, b, c), False
+    points = inputs.points(group, n)
+    if kernel.startswith("fixed"):
+        base, scalars = multiples.store_multiples(points, **options), random_scalars(n, 1)
+        return lambda: multiples.msm_of_multiples(base, scalars), True
     if "msm" in kernel:
-        points, scalars = inputs.points(group, n), _random_scalars(n, 1)
+        scalars = random_scalars(n, 1)
         if kernel.startswith("pinned"):
             points, scalars = _pinned(points), _pinned(scalars)
-        return lambda: msm._msm(group, points, scalars, None), True
-    points = inputs.points(group, n)
-    bitmap = _random_scalars(max(1, n // 256), 1).reshape(-1)[: -(-n // 64)].copy()
+        run = msm.msm_g1 if group == "g1" else msm.msm_g2
+        return lambda: run(points, scalars, **options), True
+    bitmap = random_scalars(max(1, n // 256), 1).reshape(-1)[: -(-n // 64)].copy()
     bitmap = bitmap ^ (bitmap << np.uint64(1))  # the top words are below r's, so mix
-    return lambda: msm._masked_sum(group, points, bitmap), True
+    run = msm.masked_sum_g1 if group == "g1" else msm.masked_sum_g2
+    return lambda: run(points, bitmap), True
 
 
 def _pinned(array: Any) -> np.ndarray:
@@ -184,80 +240,162 @@ def _pinned(array: Any) -> np.ndarray:
     return copy
 
 
-KERNELS = ("ntt", "h_polynomial", "msm_g1", "pinned_msm_g1", "msm_g2", "masked_sum_g1", "masked_sum_g2")
+@refusing_in_one_line
+def agrees_with_host(kernel: str, log_n: int = _CHECKED_LOG2, **options: Any) -> bool:
+    """Whether a kernel's result at a small size is that of the CPU path.
+
+    A transform in other `passes` is checked at the size that they make; beyond 2^18 points against the usual passes.
+    """
+    n, inputs, group = 1 << log_n, Inputs(), kernel[-2:]
+    fetch = cupy().asnumpy
+    if kernel == "ntt":
+        passes = options.get("passes")
+        return _transform_is_right(log_n, None) and (passes is None or _transform_is_right(sum(passes), passes))
+    if kernel == "h_polynomial":
+        parts = [random_scalars(n, seed) for seed in (3, 4, 5)]
+        wanted = host.h_polynomial(*(fetch(part) for part in parts))
+        return bool((fetch(transform.h_polynomial(*parts)) == wanted).all())
+    got, _ = work_for(kernel, n, inputs, **options)
+    points = fetch(inputs.points(group, n))
+    if "msm" in kernel:
+        wanted = getattr(host, f"msm_{group}")(points, fetch(random_scalars(n, 1)))
+    else:
+        bitmap = fetch(random_scalars(max(1, n // 256), 1)).reshape(-1)[: -(-n // 64)].copy()
+        wanted = getattr(host, f"masked_sum_{group}")(points, bitmap ^ (bitmap << np.uint64(1)))
+    return bool((got() == wanted).all())
 
 
-def measure(kernel: str, log_n: int, wide_per_s: float, inputs: _Inputs, repeats: int = 9) -> Row:
-    """One row; `repeats` timed runs after one untimed."""
+@refusing_in_one_line
+def result_of(kernel: str, n: int, inputs: Inputs, **options: Any) -> Any:
+    """What a kernel makes of the bench's inputs: an array of numpy, or of the device for transforms."""
+    if kernel == "ntt":
+        values = random_scalars(n, 1)
+        transform.run_plan(transform.plan(n.bit_length() - 1, **options), values, cupy().empty_like(values))
+        return values
+    return work_for(kernel, n, inputs, **options)[0]()
+
+
+def _transform_is_right(log_n: int, passes: tuple[int, ...] | None) -> bool:
     module = cupy()
-    pool = module.get_default_memory_pool()
+    values = random_scalars(1 << log_n, 3)
+    wanted, spare = values.copy(), module.empty_like(values)
+    if log_n <= 18:
+        on_host = module.asnumpy(wanted)
+        host.ntt(on_host)
+        wanted = module.asarray(on_host)
+    else:
+        transform.run_plan(transform.plan(log_n), wanted, spare)
+    transform.run_plan(transform.plan(log_n, passes=passes), values, spare)
+    return bool((values == wanted).all())
+
+
+@refusing_in_one_line
+def measure(kernel: str, log_n: int, wide_per_s: float, inputs: Inputs, repeats: int = 9, **options: Any) -> Row:
+    """One row; `repeats` timed runs after one untimed."""
+    pool = cupy().get_default_memory_pool()
     pool.free_all_blocks()
-    work, on_host = _work(kernel, 1 << log_n, inputs)
-    times = (_wall_ms if on_host else _event_ms)(work, repeats)
-    median, floor = statistics.median(times), floor_ms(kernel, log_n, wide_per_s)
-    peer_ms = PEERS_MS.get((kernel, "sppark"), {}).get(log_n)
-    return Row(
-        kernel,
-        log_n,
-        median,
-        min(times),
-        floor,
-        median / floor,
-        pool.total_bytes(),
-        "sppark" if peer_ms else None,
-        peer_ms,
+    work, on_host = work_for(kernel, 1 << log_n, inputs, **options)
+    times = (wall_ms if on_host else event_ms)(work, repeats)
+    median = statistics.median(times)
+    wide, moved = work_of(kernel, log_n)
+    floor = wide / wide_per_s * 1e3
+    peer, peer_ms = next(
+        ((who, known[log_n]) for (name, who), known in PEERS_MS.items() if name == kernel and log_n in known),
+        (None, None),
     )
+    unit = "elements" if kernel in ("ntt", "h_polynomial") else "points"
+    rate = float(f"{(1 << log_n) / median * 1e3:.4g}")
+    return Row(
+        kernel, log_n, median, min(times), repeats, rate, unit, floor, median / floor, wide, moved,
+        pool.total_bytes(), peer, peer_ms,
+    )  # fmt: skip
 
 
-def phases(kernel: str, log_n: int, inputs: _Inputs) -> dict[str, float]:
+def phases(kernel: str, log_n: int, inputs: Inputs, **options: Any) -> dict[str, float]:
     """Milliseconds by CUDA kernel, in one run after one untimed."""
-    work, _ = _work(kernel, 1 << log_n, inputs)
+    work, _ = work_for(kernel, 1 << log_n, inputs, **options)
     work()
     with timed_launches() as times:
         work()
     return times
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default="18:24", help="log2 of the sizes, FIRST:LAST (every second) or a list")
-    parser.add_argument("--only", default=",".join(KERNELS))
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--phases", action="store_true", help="times of each CUDA kernel too")
-    options = parser.parse_args()
-    if ":" in options.sizes:
-        first, last = (int(x) for x in options.sizes.split(":"))
-        sizes = list(range(first, last + 1, 2))
-    else:
-        sizes = [int(x) for x in options.sizes.split(",")]
+def device_facts() -> dict[str, str]:
+    """The card and the versions that a measurement depends on."""
     module = cupy()
-    device = module.cuda.runtime.getDeviceProperties(module.cuda.Device().id)["name"].decode()
-    rates, rows = ceilings(), []
-    if not options.json:
-        print(device, " ".join(f"{name} {rate / 1e9:.1f} G/s" for name, rate in rates.items()))
-        print(
-            f"{'kernel':14} log2n {'median ms':>10} {'min ms':>9} {'floor ms':>9} "
-            f"{'ratio':>6} {'sppark':>8} {'VRAM GB':>8}"
-        )
-    for kernel in options.only.split(","):
-        inputs = _Inputs()  # anew, so that a row's peak holds its own inputs only
-        for log_n in sizes:
-            row = measure(kernel, log_n, rates["wide_multiply_adds"], inputs)
-            rows.append(row)
-            if not options.json:
-                print(
-                    f"{kernel:14} {log_n:5} {row.median_ms:10.4f} {row.min_ms:9.4f} {row.floor_ms:9.4f} "
-                    f"{row.ratio_to_floor:6.2f} {row.peer_ms or float('nan'):8.3f} {row.peak_vram_bytes / 1e9:8.2f}",
-                    flush=True,
-                )
-                if options.phases:
-                    found = phases(kernel, log_n, inputs)
-                    print("    " + "  ".join(f"{name} {ms:.3f}" for name, ms in found.items()), flush=True)
+    runtime = module.cuda.runtime
+    properties = runtime.getDeviceProperties(module.cuda.Device().id)
+
+    def dotted(version: int) -> str:
+        return f"{version // 1000}.{version % 1000 // 10}"
+
+    return {
+        "device": properties["name"].decode(),
+        "multiprocessors": str(properties["multiProcessorCount"]),
+        "cuda_driver": dotted(runtime.driverGetVersion()),
+        "cuda_runtime": dotted(runtime.runtimeGetVersion()),
+        "nvrtc": ".".join(map(str, compiler_version())),
+        "cupy": module.__version__,
+    }
+
+
+def bench_kernels(
+    *,
+    kernels: Sequence[str] = KERNELS,
+    log2_sizes: Sequence[int] | None = None,
+    repeats: int = 9,
+    with_phases: bool = False,
+    progress: Report = lambda share, words: None,
+) -> dict[str, Any]:
+    """Times the CUDA kernels, each checked once against the CPU path before.
+
+    Parameters
+    ----------
+    kernels : names out of `KERNELS`
+    log2_sizes : powers of two; `LOG2_SIZES` by default
+    repeats : timed calls of each
+    with_phases : also the milliseconds of each CUDA kernel
+    progress : called with the share done and a few words
+
+    Returns
+    -------
+    dict
+        `device`, `versions`, `ceilings` (each per second), `rows` (fields of `Row`; `phases` where asked for) and
+        `skipped`: kernel, size and the reason, for instance too little memory.
+
+    Raises
+    ------
+    BadInput
+        No usable GPU, or an unknown kernel.
+    RuntimeError
+        A kernel's result is not the CPU path's.
+    """
+    if unknown := set(kernels) - set(KERNELS):
+        raise BadInput(f"no CUDA kernel {', '.join(sorted(unknown))}; there are: {', '.join(KERNELS)}")
+    sizes = list(log2_sizes or LOG2_SIZES)
+    facts = device_facts()
+    progress(0.0, "ceilings of this card")
+    rates = ceilings()
+    rows: list[dict[str, Any]] = []
+    skipped: list[dict[str, Any]] = []
+    for number, kernel in enumerate(kernels):
+        progress(number / len(kernels), f"{kernel}: checking against the host")
+        if not agrees_with_host(kernel):
+            raise RuntimeError(f"{kernel}: the result is not the CPU path's; not measured")
+        inputs = Inputs()  # anew, so that a row's peak holds its own inputs only
+        for place, log_n in enumerate(sizes):
+            progress((number + place / len(sizes)) / len(kernels), f"{kernel} 2^{log_n}")
+            try:
+                row = asdict(measure(kernel, log_n, rates["wide_multiply_adds"], inputs, repeats))
+                if with_phases:
+                    row["phases"] = phases(kernel, log_n, inputs)
+                rows.append(row)
+            except NotEnoughMemory as error:
+                skipped.append({"kernel": kernel, "log2n": log_n, "why": str(error)})
+        del inputs
         transform.release_tables()
-    if options.json:
-        shown = {"backend": "cuda", "device": device, "ceilings": rates, "rows": [asdict(row) for row in rows]}
-        print(json.dumps(shown, indent=1))
-
-
-if __name__ == "__main__":
-    main()
+    progress(1.0, "done")
+    return {
+        "device": facts.pop("device"), "versions": facts, "ceilings": rates, "rows": rows, "skipped": skipped,
+        "peers": PEERS_CONDITIONS,
+    }  # fmt: skip

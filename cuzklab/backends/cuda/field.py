@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from cuzklab.backends.cuda.compile import Unit
-from cuzklab.backends.cuda.launch import blocks, cupy, device_array, launch, like
+from cuzklab.backends.cuda.launch import blocks, cupy, device_array, launch, like, refusing_in_one_line
 
 UNIT = Unit("vectors.cu")
 _LIMBS = {"fr": 4, "fp": 6}
 _BLOCK = 128
 
 
+@refusing_in_one_line
 def _binary(field: str, operation: str, a: Any, b: Any) -> Any:
     sides = [x[None] if x.ndim == 1 else x for x in (a, b)]
     on_device = [device_array(name, x, np.uint64, None, _LIMBS[field]) for name, x in zip("ab", sides)]
@@ -30,6 +31,7 @@ def _binary(field: str, operation: str, a: Any, b: Any) -> Any:
     return like(a, out)
 
 
+@refusing_in_one_line
 def _unary(field: str, operation: str, x: Any) -> Any:
     on_device = device_array("x", x, np.uint64, None, _LIMBS[field])
     out = cupy().empty_like(on_device)

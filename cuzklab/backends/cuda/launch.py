@@ -2,18 +2,22 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import nvtx
 
 from cuzklab.backends.cuda.compile import OLDEST_ARCHITECTURE, Unit, compile_unit
 from cuzklab.errors import BadInput
+from cuzklab.units import format_size
 
 DOMAIN = "cuzk"
 _PLAIN_SHARED_BYTES = 48 * 1024
+_NULL = np.uint64(0)
+
+Given, Result = ParamSpec("Given"), TypeVar("Result")
 
 
 @functools.cache
@@ -65,6 +69,55 @@ def multiprocessors() -> int:
     return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
 
 
+class NotEnoughMemory(BadInput):
+    """Device memory does not suffice; smaller work may."""
+
+
+def free_bytes() -> int:
+    """Device memory that CuPy could hand out now: the device's and the pool's, within the pool's limit."""
+    pool = cupy().get_default_memory_pool()
+    free = cupy().cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+    limit = pool.get_limit()
+    return max(0, min(free, limit - pool.used_bytes())) if limit else free
+
+
+def refusing_in_one_line(work: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Turn what the driver refuses (memory, a launch, a module) into BadInput of one line; the device stays usable.
+
+    Memory that the pool holds back is returned first. Where a kernel's fault took the whole context along, the message
+    says so: no process can go on from that.
+    """
+
+    @functools.wraps(work)
+    def guarded(*given: Given.args, **named: Given.kwargs) -> Result:
+        cuda = cupy().cuda
+        try:
+            return work(*given, **named)
+        except cuda.memory.OutOfMemoryError as error:
+            reason = str(error).split(" (", 1)[0].rstrip(".")
+        except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+            raise BadInput(f"CUDA: {_one_line(error)}; {_what_now(cuda)}") from None
+        cupy().get_default_memory_pool().free_all_blocks()
+        raise NotEnoughMemory(
+            f"CUDA: {reason[:1].lower()}{reason[1:]}, {format_size(free_bytes())} are free; "
+            "use a smaller size, free arrays, or use --backend host"
+        )
+
+    return guarded
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _what_now(cuda: Any) -> str:
+    try:
+        cuda.Device().synchronize()
+    except cuda.runtime.CUDARuntimeError:
+        return "a kernel's fault ended this process's use of the device: start it anew"
+    return "the device can still be used"
+
+
 @functools.lru_cache(maxsize=256)
 def _loaded(path: str, device: int):
     return cupy().RawModule(path=path)
@@ -84,6 +137,26 @@ def use_kernels(folder: Path | None) -> None:
     _kernels = folder
     _cubin.cache_clear()
     function.cache_clear()
+
+
+_macros: Mapping[str, Mapping[str, int]] = {}
+
+
+@contextlib.contextmanager
+def macros(of_sources: Mapping[str, Mapping[str, int]]) -> Iterator[None]:
+    """Compile with other macros inside the block, for instance ``{"accumulate.cu": {"THREADS": 64}}``."""
+    global _macros
+    before, _macros = _macros, of_sources
+    try:
+        yield
+    finally:
+        _macros = before
+
+
+def in_force(unit: Unit) -> Unit:
+    """A unit with the macros of the surrounding `macros` block."""
+    own = _macros.get(unit.source)
+    return Unit(unit.source, tuple((dict(unit.defines) | dict(own)).items())) if own else unit
 
 
 @functools.lru_cache(maxsize=1024)
@@ -110,10 +183,16 @@ def timed_launches() -> Iterator[dict[str, float]]:
         _events = None
 
 
+@functools.cache
+def _named_range(kernel: str) -> nvtx.annotate:
+    """A range that is entered for each launch of a kernel; making it anew costs several times what entering does."""
+    return nvtx.annotate(kernel, domain=DOMAIN)
+
+
 def launch(
     unit: Unit,
     kernel: str,
-    grid: int | tuple[int, int],
+    grid: int | tuple[int, ...],
     block: int,
     arguments: Sequence[Any],
     shared_bytes: int = 0,
@@ -126,11 +205,11 @@ def launch(
         Arrays of the device, `numpy` scalars of the exact width, or None for a null pointer.
     """
     module = cupy()
-    chosen = function(unit, kernel, module.cuda.Device().id)
+    chosen = function(in_force(unit), kernel, module.cuda.runtime.getDevice())
     if shared_bytes > _PLAIN_SHARED_BYTES and chosen.max_dynamic_shared_size_bytes < shared_bytes:
         chosen.max_dynamic_shared_size_bytes = shared_bytes
-    passed = tuple(np.uint64(0) if argument is None else argument for argument in arguments)
-    with nvtx.annotate(kernel, domain=DOMAIN):
+    passed = tuple(_NULL if argument is None else argument for argument in arguments)
+    with _named_range(kernel):
         if _events is not None:
             start, end = module.cuda.Event(), module.cuda.Event()
             start.record()

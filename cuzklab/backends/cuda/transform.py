@@ -15,7 +15,7 @@ import nvtx
 
 from cuzklab.backends.bls12_381 import FR_MODULUS, FR_R, SNARKJS_ROOT, TWO_ADICITY
 from cuzklab.backends.cuda.compile import Unit
-from cuzklab.backends.cuda.launch import DOMAIN, blocks, cupy, device_array, launch
+from cuzklab.backends.cuda.launch import DOMAIN, blocks, cupy, device_array, launch, refusing_in_one_line
 from cuzklab.backends.limbs import ints_to_limbs
 
 MOST_LOG2 = 27
@@ -43,19 +43,25 @@ class Pass:
     entry_shift: int
     exit: Any
 
-    @property
+    @functools.cached_property
     def unit(self) -> Unit:
         return Unit("ntt.cu", (("LOG_R", self.log_rows), ("LOG_C", self.log_columns_of_tile)))
 
-    @property
+    @functools.cached_property
     def threads(self) -> int:
         return 1 << (self.log_rows - min(self.log_rows, 3) + self.log_columns_of_tile)
 
-    @property
+    @functools.cached_property
     def shared_bytes(self) -> int:
         columns = self.log_columns_of_tile
         pitch = (1 << self.log_rows) + (1 if columns >= 3 else 8 >> columns)
         return 32 * (pitch << columns)
+
+    @functools.cached_property
+    def tables(self) -> tuple[Any, ...]:
+        """Arguments of both kernels that do not depend on the data."""
+        mask = 0 if self.entry is None else len(self.entry) - 1
+        return self.twiddles, self.entry, np.uint32(self.entry_shift), np.uint32(mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +104,8 @@ def units() -> list[Unit]:
     return list(needed)
 
 
-def _shapes(log_n: int) -> list[tuple[int, int]]:
-    sizes = pass_sizes(log_n)
+def _shapes(log_n: int, sizes: tuple[int, ...] | None = None) -> list[tuple[int, int]]:
+    sizes = sizes or pass_sizes(log_n)
     rest, shapes = log_n, []
     for log_rows in sizes[:-1]:
         rest -= log_rows
@@ -110,6 +116,12 @@ def _shapes(log_n: int) -> list[tuple[int, int]]:
 
 def _elements(values: list[int]):
     return cupy().asarray(ints_to_limbs((x * FR_R % FR_MODULUS for x in values), 4))
+
+
+def _known(values: list[int]):
+    """Factors as kernels multiply by them fastest: plain, each beside its share of the modulus."""
+    quotients = ((x << 256) // FR_MODULUS for x in values)
+    return cupy().asarray(np.hstack([ints_to_limbs(values, 4), ints_to_limbs(quotients, 4)]))
 
 
 def _powers(base: int, count: int, factor: int = 1) -> list[int]:
@@ -135,13 +147,16 @@ def _twiddles(omega: int, log_rows: int):
         root = pow(omega, 1 << (log_rows - log_block), FR_MODULUS)
         for d in range(8):
             values += _powers(pow(root, d, FR_MODULUS), step)
-    return _elements(values or [1])
+    return _known(values or [1])
 
 
 @functools.lru_cache(maxsize=8)
-def _plan(device: int, log_n: int, root: int, before: int, after: int, scale: int) -> Plan:
+def _plan(
+    device: int, log_n: int, root: int, before: int, after: int, scale: int, sizes: tuple[int, ...] | None
+) -> Plan:
     """Coefficient i times before^i, transform, value k times scale · after^k."""
-    sizes, shapes = pass_sizes(log_n), _shapes(log_n)
+    sizes = sizes or pass_sizes(log_n)
+    shapes = _shapes(log_n, sizes)
     omega = pow(root, 1 << (TWO_ADICITY - log_n), FR_MODULUS)
     passes = []
     done, rest = 0, log_n
@@ -167,7 +182,7 @@ def _plan(device: int, log_n: int, root: int, before: int, after: int, scale: in
             launch(_TABLES, "ntt_factors", blocks(len(entry), 256, 4096), 256, arguments)
         done += log_rows
     eighth = pow(root, 1 << (TWO_ADICITY - 3), FR_MODULUS)
-    return Plan(_elements(_powers(eighth, 4)[1:]), tuple(passes))
+    return Plan(_known(_powers(eighth, 4)[1:]), tuple(passes))
 
 
 def release_tables() -> None:
@@ -176,16 +191,33 @@ def release_tables() -> None:
 
 
 def plan(
-    log_n: int, *, inverse: bool = False, coset: int | None = None, root: int = SNARKJS_ROOT, after: int = 1
+    log_n: int,
+    *,
+    inverse: bool = False,
+    coset: int | None = None,
+    root: int = SNARKJS_ROOT,
+    after: int = 1,
+    passes: tuple[int, ...] | None = None,
 ) -> Plan:
-    """The tables of a transform, built if need be; parameters as in `ntt`, `after`^k is a further factor of value k."""
+    """The tables of a transform, built if need be.
+
+    Parameters as in `ntt`; `after`^k is a further factor of value k, `passes` overrides `pass_sizes`: one to three of
+    at most 9, the first the largest, each from 4 where there are several.
+    """
+    if passes is not None and (
+        sum(passes) != log_n
+        or not 1 <= len(passes) <= 3
+        or max(passes) > min(passes[0], _PASS_LOG2)
+        or (len(passes) > 1 and min(passes) < 4)
+    ):
+        raise ValueError(f"passes: {passes} do not make a transform of 2^{log_n} points")
     g = 1 if coset is None else coset % FR_MODULUS
     scale = pow(1 << log_n, -1, FR_MODULUS) if inverse else 1
     if inverse:
         root, before, after = pow(root, -1, FR_MODULUS), 1, pow(g, -1, FR_MODULUS) * after % FR_MODULUS
     else:
         before = g
-    return _plan(cupy().cuda.Device().id, log_n, root, before, after, scale)
+    return _plan(cupy().cuda.Device().id, log_n, root, before, after, scale, passes)
 
 
 def run_plan(chosen: Plan, values: Any, spare: Any) -> None:
@@ -196,8 +228,7 @@ def run_plan(chosen: Plan, values: Any, spare: Any) -> None:
     log_high = passes[0].log_rows if len(passes) > 1 else 0
     for step in passes:
         rest -= step.log_rows
-        mask = np.uint32(0 if step.entry is None else len(step.entry) - 1)
-        tables = (chosen.roots, step.twiddles, step.entry, np.uint32(step.entry_shift), mask)
+        tables = (chosen.roots, *step.tables)
         grid = 1 << (log_n - step.log_rows - step.log_columns_of_tile)
         if step is not passes[-1]:
             arguments = (source, spare, np.uint32(rest), *tables)
@@ -216,6 +247,7 @@ def _log2_length(name: str, values: Any, most: int = MOST_LOG2) -> int:
     return n.bit_length() - 1
 
 
+@refusing_in_one_line
 def ntt(values: Any, *, inverse: bool = False, coset: int | None = None, root: int = SNARKJS_ROOT) -> None:
     """Transforms `values` in place, as `host.ntt` does; numpy arrays are copied to the device and back.
 
@@ -245,6 +277,7 @@ def ntt(values: Any, *, inverse: bool = False, coset: int | None = None, root: i
         values[...] = cupy().asnumpy(on_device)
 
 
+@refusing_in_one_line
 def h_polynomial(a: Any, b: Any, c: Any) -> Any:
     """The scalars of snarkjs's H query, as `host.h_polynomial`: plain integers, in the memory of `a`.
 

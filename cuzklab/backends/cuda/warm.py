@@ -7,10 +7,11 @@
 import json
 import os
 import sys
+from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from cuzklab.backends.cuda import field, msm, transform
+from cuzklab.backends.cuda import field, msm, multiples, transform
 from cuzklab.backends.cuda.compile import Unit, compile_unit, compiler_version, usage
 from cuzklab.resources import folder
 
@@ -20,7 +21,7 @@ ARCHITECTURES = (80, 90, 120)
 
 def units() -> list[Unit]:
     """Every unit of the backend."""
-    return [field.UNIT, Unit("ceilings.cu"), *transform.units(), *msm.units()]
+    return [field.UNIT, Unit("ceilings.cu"), *transform.units(), *msm.units(), *multiples.units()]
 
 
 def recorded_path() -> Path:
@@ -28,9 +29,12 @@ def recorded_path() -> Path:
     return folder("kernels") / "cuda" / "registers.json"
 
 
-def measure(architectures: tuple[int, ...], processes: int | None = None) -> dict[str, dict[str, dict[str, list[int]]]]:
-    """[registers, spilled bytes] by unit, architecture and kernel."""
-    wanted = [(unit, architecture) for unit in units() for architecture in architectures]
+def measure(
+    architectures: tuple[int, ...], processes: int | None = None, names: Collection[str] | None = None
+) -> dict[str, dict[str, dict[str, list[int]]]]:
+    """[registers, spilled bytes] by unit, architecture and kernel; of all units, or of those named."""
+    chosen = [unit for unit in units() if names is None or unit.name in names]
+    wanted = [(unit, architecture) for unit in chosen for architecture in architectures]
     table: dict[str, dict[str, dict[str, list[int]]]] = {}
     with ProcessPoolExecutor(max_workers=processes or os.cpu_count()) as pool:
         for (unit, architecture), cubin in zip(wanted, pool.map(compile_unit, *zip(*wanted))):

@@ -1,4 +1,4 @@
-"""Figures of a report: one function a figure, from a run to a plotly figure.
+"""Figures of a report: one function a figure, from a run (or a table) to a plotly figure.
 
 A figure that has nothing to show is not drawn: the function returns an `Absent` with a sentence that says why.
 `axes` holds what they share: units of time, order and names of workers. `cuzklab.report.show` displays them with their
@@ -11,5 +11,8 @@ from cuzklab.report.figures.idle import device_time
 from cuzklab.report.figures.lanes import timeline
 from cuzklab.report.figures.memory import device_memory
 from cuzklab.report.figures.overlap import overlap_map, what_is_hidden
+from cuzklab.report.figures.roofline import roofline
 
-__all__ = ["Absent", "device_memory", "device_time", "lock_waits", "overlap_map", "timeline", "what_is_hidden"]
+__all__ = [
+    "Absent", "device_memory", "device_time", "lock_waits", "overlap_map", "roofline", "timeline", "what_is_hidden",
+]  # fmt: skip
