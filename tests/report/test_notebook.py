@@ -5,7 +5,7 @@ import os
 import nbformat
 import pytest
 
-from cuzklab import experiment, resources
+from cuzklab import experiment
 from cuzklab.errors import BadInput
 from cuzklab.report import NotebookFailed, notebooks, write_report
 from cuzklab.report.notebook import checked_parameters, parameters_of, run_notebook
