@@ -17,8 +17,8 @@ USE_COLUMNS = (
 def uses(run: Run) -> pd.DataFrame:
     """Every use of every lock, in order of request.
 
-    A request that was given up waits to the end of the recording and holds nothing; a lock that was not released is
-    held to the end.
+    A request that was given up waits until then, or to the end of the recording where the trace does not tell, and
+    holds nothing; a lock that was not released is held to the end.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def uses(run: Run) -> pd.DataFrame:
     rows = run.table("locks")
     _, end = window(run)
     given_up, held_to_end = rows["acquired"].isna(), rows["acquired"].notna() & rows["released"].isna()
-    acquired = rows["acquired"].fillna(end).astype(np.int64)
+    acquired = rows["acquired"].fillna(rows["released"]).fillna(end).astype(np.int64)
     released = rows["released"].fillna(end).astype(np.int64).where(~given_up, acquired)
     return pd.DataFrame(
         {

@@ -120,6 +120,7 @@ def run(
     backend: Backend = "auto",
     threads: Annotated[int, typer.Option(min=1, help="CPU threads of each kernel and of each CPU stage.")] = 1,
     seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
+    stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -137,6 +138,7 @@ def run(
         result = run_live(
             design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers,
             vram_bytes=size_of(vram, "--vram"), hardware=hardware, threads=threads, seed=seed,
+            sample_stacks=stacks,
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))

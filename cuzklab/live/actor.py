@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cuzklab.backends import device as devices
 from cuzklab.live.board import Blocked, Stopped, raise_pending
+from cuzklab.live.instruments import LockUses
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
 from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, PolicyFault, UseAfterFree
@@ -31,7 +32,7 @@ from cuzklab.policies.model import (
     Task,
 )
 from cuzklab.trace.metrics import CALL, FAILED, HOST_MEMORY, PROVED
-from cuzklab.trace.schema import Counter, Kernel, LockUse, Span, Transfer, WaitInterval
+from cuzklab.trace.schema import Counter, Kernel, Span, Transfer, WaitInterval
 
 if TYPE_CHECKING:
     from cuzklab.live.run import Run
@@ -72,7 +73,7 @@ class Actor:
         self.pending_fault: PolicyFault | None = None
         self.parent = parent
         self.device = _device_of(program) if parent is None else parent.device
-        self.locks: dict[Lock, LockUse] = {}
+        self.locks: dict[Lock, LockUses | None] = {}
         self.thread = threading.Thread(target=self._drive, name=name, daemon=True)
         self._run = run
         self._program = program
@@ -124,28 +125,23 @@ class Actor:
 
     def acquire(self, lock: Lock) -> None:
         mutex = self._run.mutex(lock)
+        uses = self._run.instruments.lock(self, lock.name)
         requested = self._run.now()
-        use = LockUse(lock.name, requested, None, None, self.name, self.worker, self.partition)
         try:
-            use.holder_at_request = mutex.acquire(self)
+            found_with = mutex.acquire(self)
         except Stopped:
-            use.holder_at_request = mutex.holder
-            self._add(use)
+            if uses:
+                uses.left(requested, mutex.holder)
             raise
-        use.acquired = self._run.now()
-        self.locks[lock] = use
+        if uses:
+            uses.acquired(requested, found_with)
+        self.locks[lock] = uses
 
     def release(self, lock: Lock) -> None:
         released = self._run.now()
         self._run.mutex(lock).release(self)
-        use = self.locks.pop(lock)
-        use.released = released
-        self._add(use)
-
-    @property
-    def lock_held(self) -> str:
-        """Names of the locks that it holds."""
-        return ", ".join(lock.name for lock in self.locks)
+        if uses := self.locks.pop(lock):
+            uses.released(released)
 
     # --- device memory -----------------------------------------------------------------------------------------------
 
@@ -161,7 +157,7 @@ class Actor:
             frees = memory.frees
             try:
                 with self._span("alloc", "memory", effect.gpu):
-                    memory.allocate(self, buffer, self.lock_held, will_wait=will_wait)
+                    memory.allocate(self, buffer, will_wait=will_wait)
                 self._allocations = serial
                 return buffer
             except OutOfDeviceMemory:
@@ -180,15 +176,15 @@ class Actor:
         if effect.device_wide:
             self._wait_for_idle(gpu)
         with self._span("free", "memory", gpu):
-            self._run.memory(gpu).free(self, effect.buffer, self.lock_held)
+            self._run.memory(gpu).free(self, effect.buffer)
 
     def reserve(self, gpu: Gpu, size_bytes: int) -> None:
         self._run.reservations(gpu).reserve(self, size_bytes)
-        self._run.memory(gpu).promise(self, "reserve", size_bytes, self.lock_held)
+        self._run.memory(gpu).promise(self, "reserve", size_bytes)
 
     def unreserve(self, gpu: Gpu, size_bytes: int) -> None:
         self._run.reservations(gpu).unreserve(self, size_bytes)
-        self._run.memory(gpu).promise(self, "unreserve", size_bytes, self.lock_held)
+        self._run.memory(gpu).promise(self, "unreserve", size_bytes)
 
     # --- host memory and transfers -----------------------------------------------------------------------------------
 
@@ -292,11 +288,11 @@ class Actor:
         buffer = Buffer(
             f"{effect.label} scratch", effect.scratch_bytes, effect.gpu, self.name, 0, effect.partition.name
         )
-        memory.allocate(self, buffer, self.lock_held, backed=False)
+        memory.allocate(self, buffer, backed=False)
         try:
             yield
         finally:
-            memory.free(self, buffer, self.lock_held)
+            memory.free(self, buffer)
 
     def compute(self, effect: effects.Compute) -> None:
         with self._span(effect.label, "cpu"), self._stage(effect.label, effect.partition):

@@ -8,7 +8,9 @@ from cuzklab.live.board import Board
 from cuzklab.live.instruments import Instruments, Who
 from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, UseAfterFree, WrongDevice
 from cuzklab.policies.model import Buffer, Gpu
-from cuzklab.trace.schema import VramEvent
+from cuzklab.trace.recorders.names import OWNERS, Owner
+from cuzklab.trace.recorders.tables import VRAM_OPS
+from cuzklab.trace.recorders.vram import ALLOC, FAIL, FREE
 
 
 class DeviceMemory:
@@ -31,12 +33,11 @@ class DeviceMemory:
         self.freed = board.condition()
         self._board = board
         self._instruments = instruments
-        self._mutex = threading.Lock()  # what is live and the rows about it change together
-        self._live_bytes = 0
+        self._mutex = threading.Lock()  # what is live and what is recorded about it change together
+        if instruments.vram:
+            instruments.vram.limit(device.index, device.limit_bytes)
 
-    def allocate(
-        self, who: Who, buffer: Buffer, lock_held: str, *, backed: bool = True, will_wait: bool = False
-    ) -> None:
+    def allocate(self, who: Who, buffer: Buffer, *, backed: bool = True, will_wait: bool = False) -> None:
         """Allocate memory for a handle. A failure of a request that will wait is no failure to record.
 
         Raises
@@ -48,13 +49,12 @@ class DeviceMemory:
                 memory = self.device.alloc(buffer.size_bytes, pooled=buffer.pooled, backed=backed)
             except DeviceMemoryExhausted as full:
                 if not will_wait:
-                    self._record(who, "fail", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+                    self._record(who, FAIL, buffer)
                 raise OutOfDeviceMemory(buffer.name, full.size_bytes, full.in_use_bytes, full.limit_bytes) from full
             self.live[buffer] = memory
-            self._live_bytes += buffer.size_bytes
-            self._record(who, "alloc", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+            self._record(who, ALLOC, buffer)
 
-    def free(self, who: Who, buffer: Buffer, lock_held: str) -> None:
+    def free(self, who: Who, buffer: Buffer) -> None:
         """Give the memory of a handle back.
 
         Raises
@@ -66,8 +66,7 @@ class DeviceMemory:
             if memory is None:
                 raise DoubleFree(f"{buffer.name} of {buffer.owner} is not allocated")
             self.device.free(memory)
-            self._live_bytes -= buffer.size_bytes
-            self._record(who, "free", buffer.name, buffer.size_bytes, buffer.partition, lock_held)
+            self._record(who, FREE, buffer)
         self.became_free()
 
     def became_free(self) -> None:
@@ -98,15 +97,24 @@ class DeviceMemory:
         with self._mutex:
             return tuple(dict.fromkeys(buffer.owner for buffer in self.live))
 
-    def promise(self, who: Who, op: str, size_bytes: int, lock_held: str) -> None:
-        """Record a reservation, or that one was given back."""
-        with self._mutex:
-            self._record(who, op, "reservation", size_bytes, "", lock_held)
+    def promise(self, who: Who, op: str, size_bytes: int) -> None:
+        """Record a reservation (``reserve``), or that one was given back (``unreserve``)."""
+        if vram := self._instruments.vram:
+            owner = self._instruments.owner(who)
+            vram.promised(VRAM_OPS.index(op), size_bytes, device=self.device.index, owner=owner)
 
-    def _record(self, who: Who, op: str, name: str, size_bytes: int, partition: str, lock_held: str) -> None:
-        self._instruments.add(
-            VramEvent(
-                self._instruments.now(), op, name, size_bytes, self.device.index, self._live_bytes,
-                self.device.limit_bytes, who.worker, partition or who.partition, lock_held,
-            )
-        )  # fmt: skip
+    def _record(self, who: Who, op: int, buffer: Buffer) -> None:
+        """Record a change; the mutex is held."""
+        vram = self._instruments.vram
+        if not vram:
+            return
+        number = self._instruments.owner(who)
+        if buffer.partition and buffer.partition != who.partition:
+            number = OWNERS.number(Owner(who.worker, buffer.partition, who.proof))
+        device = self.device.index
+        if op == ALLOC:
+            vram.allocated(buffer, buffer.size_bytes, device=device, buffer=buffer.name, owner=number)
+        elif op == FREE:
+            vram.freed(buffer, device=device, owner=number)
+        else:
+            vram.failed(buffer.size_bytes, device=device, buffer=buffer.name, owner=number)

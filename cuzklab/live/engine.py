@@ -18,9 +18,11 @@ from cuzklab.policies.model import Gpu, Partition, WaitFor
 from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload, scaled_shape
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
-from cuzklab.trace import Recorder, RunInfo, write_run
 from cuzklab.trace import Run as StoredRun
+from cuzklab.trace import RunInfo
 from cuzklab.trace.metrics import figures
+from cuzklab.trace.recorders import Recording
+from cuzklab.trace.recorders.profile import StackProfile
 from cuzklab.units import Metric, format_size, sizes_in_words
 
 MAX_PARTITIONS, MAX_WORKERS = 10_000, 64
@@ -59,7 +61,7 @@ class LiveResult:
         At a deadlock or the deadline: who waited for what.
     leaks : tuple of str
         What was not given back; empty after a run that is ok or out of memory.
-    recorder : Recorder or None
+    recorder : Recording or None
         None if nothing was to be recorded.
     """
 
@@ -78,7 +80,7 @@ class LiveResult:
     wall_s: float
     waits_for: tuple[WaitFor, ...]
     leaks: tuple[str, ...]
-    recorder: Recorder | None = field(repr=False)
+    recorder: Recording | None = field(repr=False)
 
     def write(self, place: Path, inputs: Mapping[str, str] | None = None) -> StoredRun:
         """Store it as a run of origin "live", at `place` or, if that exists, beside it with a number.
@@ -108,7 +110,7 @@ class LiveResult:
             inputs={**self.inputs, **(inputs or {})},
             notes=self.notes,
         )
-        return write_run(place, info, self.recorder)
+        return self.recorder.write(place, info)
 
 
 def run_live(
@@ -128,6 +130,7 @@ def run_live(
     deadline_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
     record: bool = True,
+    sample_stacks: bool = False,
 ) -> LiveResult:
     """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device.
 
@@ -157,6 +160,8 @@ def run_live(
         Told from time to time how many partitions have an outcome.
     record : bool
         False records nothing; then there are no metrics but the wall time.
+    sample_stacks : bool
+        Sample the stacks of CPU stages, for the flame view of a report. Only of a run that is recorded.
 
     Raises
     ------
@@ -185,7 +190,9 @@ def run_live(
     except ValueError as error:
         raise BadInput(str(error)) from error
 
-    recorder = Recorder() if record else None
+    recorder = Recording() if record else None
+    if recorder and sample_stacks:
+        StackProfile(recording=recorder)
     groth16 = Groth16(circuit.key, circuit.job, threads)
     programs = engine_programs(policy, config, circuit.sizes(hardware.device.model))
     device = EmulatedDevice(0, gpu.vram_bytes, hardware.transfer)
@@ -308,7 +315,7 @@ def _judge(ended: Ended, outcomes: tuple[Outcome, ...], failures: tuple[Failure,
 
 
 def _metrics(
-    recorder: Recorder | None, partitions: int, wall_s: float, conditions: Mapping[str, Any]
+    recorder: Recording | None, partitions: int, wall_s: float, conditions: Mapping[str, Any]
 ) -> tuple[dict[str, Metric], dict[str, str]]:
     if recorder is None:
         return {"wall_s": Metric("wall", wall_s, "measured", conditions)}, {}

@@ -1,17 +1,17 @@
-"""What a live run records about itself: rows of the trace, and NVTX ranges for whatever profiler is attached."""
+"""What a live run records about itself: the recorders of `trace.recorders`, with the actor whose doing it is."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
-import nvtx
-
-from cuzklab.trace.recorder import Recorder
-from cuzklab.trace.schema import Span
+from cuzklab.trace.recorders import LockEvents, Recording, VramTracer
+from cuzklab.trace.recorders.log import NOBODY
+from cuzklab.trace.recorders.names import OWNERS, THREADS, Owner
+from cuzklab.trace.recorders.spans import attributes, domain, set_owner, span_of
 
 
 class Who(Protocol):
-    """Whose doing it is."""
+    """Whose doing it is. The name is that of the thread."""
 
     name: str
     worker: str
@@ -19,74 +19,97 @@ class Who(Protocol):
     proof: int
 
 
-class Ranges:
-    """NVTX ranges in the domain `cuzk`; the attributes of each name are made once."""
+class LockUses:
+    """Uses of one lock, written down as they become known."""
 
-    def __init__(self) -> None:
-        self._domain = nvtx.get_domain("cuzk")
-        self._attributes: dict[tuple[str, str], Any] = {}
+    def __init__(self, recording: Recording, name: str) -> None:
+        # Waits are recorded by the board, which knows of every kind.
+        self._events = LockEvents(recording, name, wait_kind="")
 
-    def push(self, name: str, category: str) -> None:
-        self._domain.push_range(self._attributes_of(name, category))
+    def left(self, requested: int, holder: str) -> None:
+        """A request that was never answered: when it was made, and who had the lock."""
+        self._events.requested(THREADS.number(holder) if holder else NOBODY, time=requested)
 
-    def pop(self) -> None:
-        self._domain.pop_range()
+    def acquired(self, requested: int, holder: str) -> None:
+        """A request that was answered just now; `holder` had the lock before, or nobody."""
+        self.left(requested, holder)
+        self._events.acquired()
 
-    def begin(self, name: str, category: str) -> Any:
-        return self._domain.start_range(self._attributes_of(name, category))
-
-    def end(self, range_id: Any) -> None:
-        self._domain.end_range(range_id)
-
-    def _attributes_of(self, name: str, category: str) -> Any:
-        attributes = self._attributes.get((name, category))
-        if attributes is None:
-            attributes = self._domain.get_event_attributes(message=name, category=category)
-            self._attributes[name, category] = attributes
-        return attributes
+    def released(self, time: int) -> None:
+        """The lock was given back."""
+        self._events.released(time=time)
 
 
 class Instruments:
-    """Rows and ranges of one run.
+    """Rows, events and NVTX ranges of one run, all of which the actors' own threads record.
 
     Parameters
     ----------
-    recorder : Recorder or None
+    recording : Recording or None
         None records nothing, which is how the cost of recording is measured.
+
+    Attributes
+    ----------
+    vram : VramTracer or None
     """
 
-    def __init__(self, recorder: Recorder | None) -> None:
-        self._recorder = recorder
-        self._ranges = Ranges() if recorder else None
+    def __init__(self, recording: Recording | None) -> None:
+        self._recording = recording
+        self._span = span_of(recording) if recording else None
+        self._locks: dict[str, LockUses] = {}
+        self.vram = VramTracer(recording=recording) if recording else None
+
+    def start(self) -> None:
+        if self._recording:
+            self._recording.start()
+
+    def stop(self) -> None:
+        if self._recording:
+            self._recording.stop()
 
     def add(self, row: Any) -> None:
-        if self._recorder:
-            self._recorder.add(row)
+        """Keep a row that is known as a whole."""
+        if self._recording:
+            self._recording.add(row)
 
-    def now(self) -> int:
-        return self._recorder.clock() if self._recorder else 0
+    def owner(self, who: Who) -> int:
+        """Say for whom the calling thread works from now on, unless it is known; the number of that."""
+        number = OWNERS.number(Owner(who.worker, who.partition, who.proof))
+        if self._recording.local.sink.owner != number:
+            set_owner(self._recording, number)
+        return number
+
+    def lock(self, who: Who, name: str) -> LockUses | None:
+        """Where uses of a lock are written down; None where nothing is recorded."""
+        if not self._recording:
+            return None
+        self.owner(who)
+        uses = self._locks.get(name)
+        if uses is None:
+            uses = self._locks[name] = LockUses(self._recording, name)
+        return uses
 
     def begin_range(self, name: str, category: str) -> Any:
         """Open an NVTX range that any thread may end."""
-        return self._ranges.begin(name, category) if self._ranges else None
+        return domain().start_range(attributes(name, category)) if self._recording else None
 
     def end_range(self, range_id: Any) -> None:
-        if self._ranges:
-            self._ranges.end(range_id)
+        if self._recording:
+            domain().end_range(range_id)
 
-    @contextmanager
-    def span(self, who: Who, name: str, category: str, device: int = -1, parent: str = "") -> Iterator[None]:
+    def span(
+        self, who: Who, name: str, category: str, device: int = -1, parent: str = ""
+    ) -> AbstractContextManager[None]:
         """Record what a thread does inside, also when it fails."""
-        if not self._recorder:
-            yield
-            return
-        self._ranges.push(name, category)
-        start = self._recorder.clock()
-        try:
-            yield
-        finally:
-            end = self._recorder.clock()
-            self._ranges.pop()
-            self._recorder.add(
-                Span(start, end, name, category, 0, who.name, who.worker, who.proof, who.partition, device, parent)
-            )
+        if not self._recording:
+            return nullcontext()
+        self.owner(who)
+        span = self._span(name, category, device, parent)
+        profile = self._recording.profile
+        return _sampled(span, profile.of(name)) if profile and category == "cpu" else span
+
+
+@contextmanager
+def _sampled(span: AbstractContextManager[None], sampling: AbstractContextManager[None]) -> Iterator[None]:
+    with sampling, span:
+        yield

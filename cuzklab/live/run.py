@@ -21,7 +21,7 @@ from cuzklab.live.work import Workload
 from cuzklab.policies import model
 from cuzklab.policies.effects import Fork, OutOfDeviceMemory, PolicyFault
 from cuzklab.policies.model import WaitFor
-from cuzklab.trace.recorder import Recorder
+from cuzklab.trace.recorders import Recording
 from cuzklab.trace.schema import Transfer, WaitInterval
 
 _WATCH_S = 0.1
@@ -63,11 +63,11 @@ class Run:
         By their index.
     workload : Workload
         The stages and their data.
-    recorder : Recorder or None
+    recorder : Recording or None
         None records nothing.
     """
 
-    def __init__(self, devices: tuple[Device, ...], workload: Workload, recorder: Recorder | None) -> None:
+    def __init__(self, devices: tuple[Device, ...], workload: Workload, recorder: Recording | None) -> None:
         self.now: Callable[[], int] = recorder.clock if recorder else time.monotonic_ns
         self.board = Board(self.now, self._record_wait)
         self.instruments = Instruments(recorder)
@@ -155,8 +155,6 @@ class Run:
 
     def ended(self, actor: Actor, failure: BaseException | None) -> None:
         """An actor's last words, from its own thread."""
-        for use in actor.locks.values():
-            self.instruments.add(use)
         with self.board.mutex:
             actor.ended = True
             self._task_ended.notify_all()
@@ -195,6 +193,7 @@ class Run:
         progress : callable, optional
             Called now and then, in this thread, with the number of partitions that have an outcome.
         """
+        self.instruments.start()
         roots = [Actor(self, name, program) for name, program in programs.items()]
         # In a thread of its own, so that Ctrl-C, which only the main thread gets, finds nothing half started.
         done = threading.Event()
@@ -209,6 +208,7 @@ class Run:
         finally:
             if keeper.ident is not None:
                 keeper.join()
+            self.instruments.stop()
         self._complete_transfers()
         verdict = self.board.verdict or Verdict("ok", "")
         leaks = self._leaks()

@@ -19,11 +19,14 @@ from typing import Any
 
 from cuzklab.atomic import atomic_write
 from cuzklab.report.markdown import Contents, render_markdown
+from cuzklab.report.stacks import script_hashes
 from cuzklab.report.tables import escape
 from cuzklab.report.theme import TITLE_HEIGHT
 
 # Marks an output that only carries style for JupyterLab.
 STYLE_ONLY = "cuzklab_style"
+# Marks an output that holds a frame of `stacks`, whose scripts the page must allow.
+EMBEDS_STACKS = "cuzklab_stacks"
 PLOTLY = "application/vnd.plotly.v1+json"
 # What an output is shown as, the richest first.
 _MIME_ORDER = (PLOTLY, "text/html", "text/markdown", "image/svg+xml", "image/png", "text/plain")
@@ -35,6 +38,7 @@ class Page:
 
     contents: Contents = field(default_factory=Contents)
     figures: list[str] = field(default_factory=list)
+    script_hashes: tuple[str, ...] = ()
 
 
 def export_html(notebook: Path, target: Path, *, note: str = "") -> Path:
@@ -69,7 +73,7 @@ def export_html(notebook: Path, target: Path, *, note: str = "") -> Path:
                 body=body,
                 style=_resource("page.css") + _resource("parts.css") + _code_style(),
                 script=script,
-                policy=_security_policy(script),
+                policy=_security_policy(script, page),
                 bundle=_plotly_bundle() if page.figures else "",
                 figures=len(page.figures),
             )
@@ -129,6 +133,8 @@ def _output(output: Mapping[str, Any], page: Page) -> str:
         return f'<pre class="error">{escape(output["ename"])}: {escape(output["evalue"])}</pre>'
     if STYLE_ONLY in output.get("metadata", {}):
         return ""
+    if EMBEDS_STACKS in output.get("metadata", {}):
+        page.script_hashes = script_hashes()
     data = output.get("data", {})
     mime = next((mime for mime in _MIME_ORDER if mime in data), None)
     if mime is None:
@@ -183,9 +189,10 @@ def _inert_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _security_policy(script: str) -> str:
-    """Only these two scripts may run, by their hash; nothing may be fetched."""
-    hashes = " ".join(f"'sha256-{_digest(source)}'" for source in (script, _plotly_source()))
+def _security_policy(script: str, page: Page) -> str:
+    """Only these scripts may run, by their hash; nothing may be fetched."""
+    own = (f"'sha256-{_digest(source)}'" for source in (script, _plotly_source()))
+    hashes = " ".join((*own, *page.script_hashes))
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
 
 

@@ -175,6 +175,7 @@ def write_run(
     not_captured: tuple[str, ...] = (),
     lost: tuple[str, ...] = (),
     reasons: Mapping[str, str] | None = None,
+    attachments: Mapping[str, str] | None = None,
 ) -> Run:
     """Write a run at `place`, whole or not at all.
 
@@ -189,28 +190,31 @@ def write_run(
         Tables that were switched off, and tables from which rows are missing.
     reasons : mapping, optional
         Why a table is in the state that it is in, a sentence each; kept in the availability record.
+    attachments : mapping of str to str, optional
+        Further files of the run, text by name.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
         availability = {}
         for table in TABLES:
-            content = recorder.table(table)
-            rows = len(content)
+            rows = _write_table(recorder, table, temporary / f"{table}.parquet")
             if table in not_captured:
                 state = "not captured"
-            elif table in lost:
+            elif table in lost or table in recorder.lost:
                 state = "lost"
             else:
                 state = "present" if rows else "empty"
             availability[table] = {"state": state, "rows": rows}
             if reasons and reasons.get(table):
                 availability[table]["reason"] = reasons[table]
-            if rows:
-                pq.write_table(content, temporary / f"{table}.parquet", compression="zstd")
-            del content
+            if table in recorder.lost:
+                availability[table]["lost"] = recorder.lost[table]
+        for name, text in (attachments or {}).items():
+            (temporary / Path(name).name).write_text(text, encoding="utf-8")
         record = asdict(info) | {
             "availability": availability,
+            "notes": (*info.notes, *recorder.notes),
             "created": info.created or datetime.now(UTC).isoformat(timespec="seconds"),
             "machine": info.machine or machine_facts(),
             "versions": info.versions or versions(),
@@ -222,6 +226,29 @@ def write_run(
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     return load_run(place)
+
+
+def _write_table(recorder: Tables, table: str, file: Path) -> int:
+    """Write the rows of a table, a piece at a time, and tell how many there are; no file where there are none."""
+    rows, writer = 0, None
+    try:
+        for batch in recorder.batches(table):
+            if len(batch):
+                # Without Arrow's own schema in the file, text is plain text to whoever reads it.
+                writer = writer or pq.ParquetWriter(
+                    file, batch.schema, compression="zstd", store_schema=False, use_dictionary=_text_columns(table)
+                )
+                writer.write_table(batch)
+                rows += len(batch)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
+
+
+def _text_columns(table: str) -> list[str]:
+    """Columns whose values repeat; looking for repetitions among times and sizes takes long and finds few."""
+    return [field.name for field in arrow_schema(table) if field.type == pa.string()]
 
 
 def _rename_to_free_place(temporary: Path, place: Path) -> Path:

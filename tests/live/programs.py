@@ -12,7 +12,7 @@ from cuzklab.live.run import Ended, Run
 from cuzklab.policies.model import Gpu, HostBuffer, Partition, Program
 from cuzklab.profiles import TransferRates
 from cuzklab.stages import PartitionSizes
-from cuzklab.trace import Recorder
+from cuzklab.trace.recorders import Recording
 
 GPU = Gpu(0, 1000, margin_bytes=10)
 RATES = TransferRates(
@@ -84,7 +84,7 @@ class Ran:
     """A run of small programs and what it left."""
 
     ended: Ended
-    recorder: Recorder
+    recorder: Recording
     device: EmulatedDevice
     workload: SmallWorkload
     run: Run
@@ -103,7 +103,7 @@ def run_small(
     """Run programs on one emulated device with a fake clock; no thread of it is left."""
     clock = FakeClock()
     device = device_class(0, vram_bytes, RATES, clock)
-    recorder = Recorder(clock.now_ns)
+    recorder = Recording(clock.now_ns)
     workload = workload or SmallWorkload()
     before = threading.active_count()
     run = Run((device,), workload, recorder)

@@ -1,5 +1,7 @@
 """Whole engines on small circuits: real proofs, verified, and the same as the plain prover's."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -251,3 +253,9 @@ def test_scaled_devices_hold_what_the_real_one_holds(log2_domain, multiprocessor
     assert staged + margin <= limit < 2 * staged
     # 40 GiB hold two staged partitions and any scratch.
     assert 2 * staged + max(sizes.scratch.values()) <= (40 * GiB >> (27 - log2_domain))
+
+
+def test_cpu_stages_can_be_sampled(tmp_path):
+    run = small("phase9", sample_stacks=True).write(tmp_path / "run")
+    stages = json.loads((run.path / "profile.json").read_text())
+    assert "synthesis" in stages and all(session["frame_records"] for session in stages.values())

@@ -1,0 +1,149 @@
+"""Verbs on instruments: what recording costs, and what a crashed recording left."""
+
+import sys
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cuzklab.cli.benches import bench
+from cuzklab.cli.options import Json, emit, print_table
+from cuzklab.cli.stored import runs
+from cuzklab.progress import progress
+
+if TYPE_CHECKING:
+    from cuzklab.trace.recorders.bench import Cost
+
+MAX_VOLUME_BYTES, MAX_WRITE_S, MAX_SHARE = 1_500_000_000, 5.0, 0.01
+
+
+@bench.command("instruments")
+def bench_instruments(
+    rounds: Annotated[
+        int, typer.Option(min=3, help="Measurements of each operation, of which the median counts.")
+    ] = 15,
+    loops: Annotated[int, typer.Option(min=10, help="Times 16 operations a measurement.")] = 4000,
+    events: Annotated[
+        int, typer.Option(min=0, help="Events recorded and written in a process of its own; 0 leaves it out.")
+    ] = 10_000_000,
+    spill: Annotated[bool, typer.Option(help="Stream those events to disk instead of memory.")] = False,
+    runs_of_each: Annotated[
+        int, typer.Option("--runs", min=0, help="Live runs with and without recording, in turn; 0 leaves them out.")
+    ] = 5,
+    log2_domain: Annotated[int, typer.Option(min=9, max=20, help="Size of the circuit of those runs.")] = 12,
+    as_json: Json = False,
+) -> None:
+    """Measure what recording costs: a lock, a span, an allocation, a real run, and very many events.
+
+    Exit status 1 where a bound is exceeded: 600 ns a lock round trip or a span, 2 us an allocation (for the thread that
+    records), 1 % of a real run, 1.5 GB and 5 s of processor time for the events.
+    """
+    from cuzklab.trace.recorders.bench import costs, tool_attached, volume
+    from cuzklab.trace.store import machine_facts
+
+    with progress("bench instruments", quiet=as_json and not sys.stderr.isatty()) as show:
+        measured = costs(rounds, loops, progress=lambda share, words: show(share * 0.3, words))
+        run = _real_run(runs_of_each, log2_domain, measured, lambda share: show(0.3 + 0.4 * share, "live runs"))
+        show(0.7, f"{events:,} events")
+        many = volume(events, spill) if events else None
+    rows = [
+        {
+            "operation": cost.operation, "bare_ns": round(cost.bare_ns, 1), "added_ns": round(cost.caller_ns, 1),
+            "added_with_draining_ns": round(cost.total_ns, 1), "bound_ns": cost.bound_ns, "within": cost.within,
+        }
+        for cost in measured
+    ]  # fmt: skip
+    within = all(row["within"] for row in rows) and (run is None or run["within"])
+    found: dict[str, Any] = {
+        "device": str(machine_facts()["processor"]), "cores": machine_facts()["cores"],
+        "profiler_attached": tool_attached(), "rows": rows, "run": run, "volume": None,
+    }  # fmt: skip
+    if many is not None:
+        fits = many.peak_bytes <= MAX_VOLUME_BYTES and many.write_cpu_s <= MAX_WRITE_S and not many.lost
+        within = within and fits
+        found["volume"] = {**vars(many), "within": fits}
+    found["within"] = within
+    if as_json:
+        emit(found)
+    else:
+        _print(found, rounds)
+    raise typer.Exit(0 if within else 1)
+
+
+def _real_run(count: int, log2_domain: int, costs: "list[Cost]", tell: Any) -> dict[str, Any] | None:
+    """Live runs with and without recording, in turn.
+
+    What recording takes of a run is told twice: as the difference of the runs' wall times, which a busy machine
+    blurs, and as what was recorded times what each costs, which the bound is held against.
+    """
+    if not count:
+        return None
+    from cuzklab.live import run_live
+
+    def once(record: bool) -> Any:
+        return run_live("phase9", log2_domain, proofs=2, partitions=2, gpu_workers=2, record=record)
+
+    recorder = once(True).recorder
+    bare, recorded = [], []
+    for number in range(count):
+        tell(number / count)
+        for record in (number % 2 == 0, number % 2 == 1):
+            (recorded if record else bare).append(once(record).wall_s)
+    cost = {one.operation: one.total_ns for one in costs}
+    rows = {table: recorder.count(table) for table in ("spans", "locks", "vram", "waits", "counters", "kernels")}
+    spent_ns = (
+        rows["spans"] * (cost["span, by name"] + cost["allocation and free"])  # with looking up whose doing it is
+        + rows["locks"] * cost["lock round trip"]
+        + sum(rows[table] for table in ("vram", "waits", "counters", "kernels")) * cost["allocation and free"]
+    )
+    share = spent_ns * 1e-9 / median(recorded)
+    return {
+        "runs_of_each": count, "bare_wall_s": bare, "recorded_wall_s": recorded,
+        "measured_difference": median(recorded) / median(bare) - 1,
+        "spread_of_bare": (max(bare) - min(bare)) / median(bare),
+        "rows": rows, "share": share, "bound_share": MAX_SHARE, "within": share <= MAX_SHARE,
+    }  # fmt: skip
+
+
+def _print(found: dict[str, Any], rounds: int) -> None:
+    attached = "a profiler takes" if found["profiler_attached"] else "no profiler takes"
+    print(f"{found['device']}, {found['cores']} cores; {attached} NVTX ranges; medians of {rounds}, processor time")
+    print_table(
+        [
+            {"operation": row["operation"], "bare ns": row["bare_ns"], "added ns": row["added_ns"],
+             "with draining": row["added_with_draining_ns"], "bound ns": row["bound_ns"] or "",
+             "within": "yes" if row["within"] else "NO"}
+            for row in found["rows"]
+        ]
+    )  # fmt: skip
+    if (run := found["run"]) is not None:
+        print(
+            f"live run ({', '.join(f'{rows} {table}' for table, rows in run['rows'].items())}): what was recorded "
+            f"costs {run['share']:.3%} of its time (at most {run['bound_share']:.0%}); {run['runs_of_each']} runs each "
+            f"way differ by {run['measured_difference']:+.1%} where those alike differ by {run['spread_of_bare']:.1%}"
+        )
+    if (many := found["volume"]) is not None:
+        print(
+            f"{many['events']:,} events ({', '.join(f'{rows:,} {table}' for table, rows in many['rows'].items())}): "
+            f"peak {many['peak_bytes'] / 1e9:.2f} GB resident ({many['base_bytes'] / 1e9:.2f} before), recorded in "
+            f"{many['record_s']:.1f} s, written in {many['write_s']:.1f} s ({many['write_cpu_s']:.1f} s of processor "
+            f"time), {many['stored_bytes'] / 1e6:.0f} MB on disk, lost {sum(many['lost'].values())}"
+        )
+    print("within all bounds" if found["within"] else "NOT within all bounds")
+
+
+@runs.command("recover")
+def runs_recover(
+    folder: Annotated[Path, typer.Argument(help="Folder that the recording was spilled to.")],
+    out: Annotated[Path, typer.Option("-o", "--output", help="Run to make.")],
+    as_json: Json = False,
+) -> None:
+    """Make a run of what a program had recorded before it crashed."""
+    from cuzklab.trace.recorders import recover
+
+    run = recover(folder, out)
+    if as_json:
+        emit({"run": str(run.path), "availability": run.availability})
+    else:
+        print(f"{run.path}: " + ", ".join(f"{facts['rows']:,} {table}" for table, facts in run.availability.items()))
