@@ -22,8 +22,8 @@ class Entry:
 class Known:
     """What a log tells, as sets of rows that a reader must find.
 
-    Rows: spans (name, category, start, end, partition, worker), locks (requested, acquired, released, partition, worker,
-    holder), waits (kind, start, end, partition, worker, holder).
+    Rows: spans (name, category, start, end, partition, worker), locks (requested, acquired, released, partition,
+    worker, holder), waits (kind, start, end, partition, worker, holder).
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -50,7 +50,12 @@ def whole(ns: float) -> int:
 
 
 def simulated_log(
-    policy: str = "phase9", version: Version = MODERN, proofs: int = 2, seed: int = 1, offset_ns: int = 0, workers: int = 2
+    policy: str = "phase9",
+    version: Version = MODERN,
+    proofs: int = 2,
+    seed: int = 1,
+    offset_ns: int = 0,
+    workers: int = 2,
 ) -> Known:
     """The log of a simulated batch, and its truth."""
     result = simulate(
@@ -59,7 +64,7 @@ def simulated_log(
     )  # fmt: skip
     tables = {name: result.recorder.table(name).to_pylist() for name in ("spans", "locks", "waits")}
     known = Known()
-    log = _Writer(known, version, offset_ns)
+    log = _Writer(known, version)
     jobs: dict[int, str] = {}
     for row in sorted(tables["spans"], key=lambda row: row["start"]):
         if row["name"] == "synthesis":
@@ -74,11 +79,11 @@ def simulated_log(
 
 
 class _Writer:
-    def __init__(self, known: Known, version: Version, offset_ns: int) -> None:
-        self.known, self.version, self.offset = known, version, offset_ns
+    def __init__(self, known: Known, version: Version) -> None:
+        self.known, self.version = known, version
 
     def at(self, ns: int) -> int:
-        return whole(ns) + self.offset
+        return whole(ns)
 
     def ms(self, ns: int) -> str:
         return self.version.number.format(ns / MS)
@@ -101,14 +106,14 @@ class _Writer:
         start, end, name = self.at(row["start"]), self.at(row["end"]), row["partition"]
         number, worker = name.split(".")[1], int(row["worker"].rpartition("w")[2])
         who = f"w{worker}"
-        (lock,) = tables["locks"]
+        (lock,) = (one for one in tables["locks"] if one["lock"] == "gpu0.lock")
         asked, acquired, released = (self.at(lock[key]) for key in ("requested", "acquired", "released"))
         steps = {key: self._extent(tables["spans"], key) for key in
                  ("prep_msm", "b_g2_msm", "ntt_h", "h_msm", "batch_add", "tail_msm")}  # fmt: skip
         for wait in tables["waits"]:  # the device waits for the upload: part of its first step
             if wait["kind"] == "event" and wait["worker"] == row["worker"]:
                 steps["ntt_h"] = (min(self.at(wait["start"]), steps["ntt_h"][0]), steps["ntt_h"][1])
-        barrier = [wait for wait in tables["waits"] if wait["kind"] == "barrier"]
+        barrier = [wait for wait in tables["waits"] if wait["on"] == f"{name}.barrier"]
         first, middle, done = steps["ntt_h"][0], steps["h_msm"][0], steps["h_msm"][1]
         steps["ntt_h"] = (first, middle)
         length = {key: self.ms(until - since) for key, (since, until) in steps.items()}

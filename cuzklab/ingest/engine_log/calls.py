@@ -56,6 +56,15 @@ class Call:
         return self.lines[kind].get(name or kind) if kind in self.lines else None
 
     @property
+    def known_until_ns(self) -> int | None:
+        """The end of the last step that the log tells of; None without any."""
+        ends = [self.released_ns, *(end for _, _, end in self.gpu_steps())]
+        prep = self.number("prep_msm")
+        if prep is not None:
+            ends.append(self.split_ends_ns + prep + (self.number("b_g2_msm") or 0))
+        return max((end for end in ends if end is not None), default=None)
+
+    @property
     def device(self) -> int:
         """The device that the GPU thread says it is; 0 where it does not."""
         told = (numbers["gpu_tid"] for numbers in self.lines.values() if "gpu_tid" in numbers)

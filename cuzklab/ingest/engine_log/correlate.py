@@ -36,12 +36,11 @@ class Correlator:
     ----------
     placed : Counter
         (kind, certainty) → lines.
-    unfinished, unmatched_ends : int
-        Calls whose end is not in the log; ends without any start (kept, with the length that they state).
+    unmatched_ends : int
+        Ends of calls without any start (kept, with the length that they state).
     """
 
     placed: Counter = field(default_factory=Counter)
-    unfinished: int = 0
     unmatched_ends: int = 0
     _open: dict[tuple[int, str, int], Call] = field(default_factory=dict)
     _ended: deque[Call] = field(default_factory=deque)
@@ -68,9 +67,7 @@ class Correlator:
     def finish(self) -> Iterator[Call]:
         """The log is at its end, or the engine started again: yields every call."""
         self._place_all(_NEVER)
-        for call in self._open.values():
-            self.unfinished += 1
-            yield call
+        yield from self._open.values()
         yield from self._ended
         self._open.clear()
         self._ended.clear()
@@ -82,35 +79,51 @@ class Correlator:
     # Events
 
     def _picked_up(self, event: Event) -> Iterator[Call]:
-        key = (event.worker, event.job, event.partition)
-        yield from self._open_call(key)
-        self._open[key].pickup_ns = event.time_ns
+        yield from self._open_call(event)
+        self._open[_key(event)].pickup_ns = event.time_ns
 
     def _started(self, event: Event) -> Iterator[Call]:
-        key = (event.worker, event.job, event.partition)
-        if key not in self._open or self._open[key].start_ns >= 0:
-            yield from self._open_call(key)
-        self._open[key].start_ns = event.time_ns
+        call = self._under_way(event)
+        if call is None or call.start_ns >= 0:
+            yield from self._open_call(event)
+            call = self._open[_key(event)]
+        call.start_ns = event.time_ns
 
-    def _open_call(self, key: tuple[int, str, int]) -> Iterator[Call]:
+    def _open_call(self, event: Event) -> Iterator[Call]:
+        key = _key(event)
         if key in self._open:  # the same partition again: its end was lost
-            self.unfinished += 1
             yield self._open.pop(key)
-        mine = [other for other in self._open if other[0] == key[0]]
+        mine = [other for other in self._open if other[0] == event.worker]
         if len(mine) >= _UNFINISHED_PER_WORKER:
-            self.unfinished += 1
             yield self._open.pop(mine[0])
         self._open[key] = Call(*key)
 
     def _finished(self, event: Event) -> Iterator[Call]:
-        call = self._open.pop((event.worker, event.job, event.partition), None)
+        call = self._under_way(event)
         if call is None:
             self.unmatched_ends += 1
-            call = Call(event.worker, event.job, event.partition)
+            call = Call(*_key(event))
+        else:
+            del self._open[call.worker, call.job, call.partition]
         call.end_ns, call.took_ns = event.time_ns, event.took_ns
         self._ended.append(call)
         if len(self._ended) > _LATE_CALLS:
             yield self._ended.popleft()
+
+    def _under_way(self, event: Event) -> Call | None:
+        """The call of an event; where either does not name its partition, the one of that worker and job."""
+        key = _key(event)
+        if key in self._open:
+            return self._open[key]
+        alike = [call for call in self._open.values() if (call.worker, call.job) == key[:2]]
+        if event.partition < 0:
+            return alike[-1] if alike else None
+        nameless = next((call for call in alike if call.partition < 0), None)
+        if nameless is not None:
+            del self._open[(*key[:2], -1)]
+            nameless.partition = event.partition
+            self._open[key] = nameless
+        return nameless
 
     # Lines without a call
 
@@ -159,6 +172,10 @@ class Correlator:
     def _just_released(self, call: Call) -> bool:
         released = call.released_ns
         return released is not None and released >= self._since_ns - SLACK_NS
+
+
+def _key(event: Event) -> tuple[int, str, int]:
+    return event.worker, event.job, event.partition
 
 
 def _written(call: Call, line: Timing) -> tuple[int, int] | None:

@@ -117,7 +117,11 @@ def _notes(
         (torn["unknown event"] + torn["unknown timing"], "entries are of a kind that this version does not know"),
         (clock.unconfirmed, "entries have a time far from that of their neighbours, and were left out"),
         (clock.restarts, "times the engine started again; its times go on from where they were, without the pause"),
-        (correlator.unfinished, "GPU calls have no end in the log; they last to its end here, and are marked open"),
+        (writer.unfinished_calls, "GPU calls have no end in the log; they last to its end here, and are marked open"),
+        (
+            writer.derived_ends,
+            "calls and syntheses have no end in the log; it was taken from their last step or next event",
+        ),
         (correlator.unmatched_ends, "ends of GPU calls have no beginning; their stated length gives it"),
         (writer.unfinished_syntheses, "syntheses have no end in the log, and are marked open"),
         (writer.unmatched_syntheses, "ends of syntheses have no beginning; their stated length gives it"),

@@ -32,6 +32,8 @@ class Writer:
     ----------
     disagreeing : int
         Calls and syntheses whose stated length is not the time between their two events.
+    unfinished_calls, derived_ends : int
+        GPU calls without an end; of which a later step, or the partition's next event, tells at least until when.
     unfinished_syntheses, unmatched_syntheses : int
         Without an end; ends without a start (kept, with the length that they state).
     words : Counter
@@ -42,6 +44,8 @@ class Writer:
     waits: Rows = field(default_factory=lambda: Rows("waits"))
     counters: Rows = field(default_factory=lambda: Rows("counters"))
     disagreeing: int = 0
+    unfinished_calls: int = 0
+    derived_ends: int = 0
     unfinished_syntheses: int = 0
     unmatched_syntheses: int = 0
     words: Counter = field(default_factory=Counter)
@@ -75,13 +79,18 @@ class Writer:
         elif event.what == "synth_end":
             self._end_synthesis(event)
         elif event.what == "queued":
-            self._queue(event.time_ns, 1)
+            self._queue(event, 1)
         elif event.what == "pickup":
-            self._queue(event.time_ns, -1)
+            self._queue(event, -1)
 
-    def _queue(self, time_ns: int, change: int) -> None:
+    def _queue(self, event: Event, change: int) -> None:
+        if (event.job, event.partition) in self._syntheses:  # its end was lost, and was no later than this
+            start, lane = self._syntheses.pop((event.job, event.partition))
+            self._lanes[lane] = False
+            self.derived_ends += 1
+            self._synthesis(event.job, event.partition, start, event.time_ns, lane, False, PLACED)
         self._queued = max(self._queued + change, 0)
-        self.counters.add(time=time_ns, name="queue synthesised", value=float(self._queued))
+        self.counters.add(time=event.time_ns, name="queue synthesised", value=float(self._queued))
 
     def _begin_synthesis(self, event: Event) -> None:
         key = (event.job, event.partition)
@@ -104,21 +113,23 @@ class Writer:
         if lane >= 0:
             self._lanes[lane] = False
         self._check_length(start, event.time_ns, event.took_ns)
-        self._synthesis(event.job, event.partition, start, event.time_ns, lane, False)
+        self._synthesis(event.job, event.partition, start, event.time_ns, lane, False, TIMED if lane >= 0 else PLACED)
 
     def _abandon(self, key: tuple[str, int], time_ns: int) -> None:
         start, lane = self._syntheses.pop(key)
         self._lanes[lane] = False
         self.unfinished_syntheses += 1
-        self._synthesis(*key, start, time_ns, lane, True)
+        self._synthesis(*key, start, time_ns, lane, True, PLACED)
 
-    def _synthesis(self, job: str, number: int, start: int, end: int, lane: int, open_: bool) -> None:
+    def _synthesis(
+        self, job: str, number: int, start: int, end: int, lane: int, open_: bool, style: str = TIMED
+    ) -> None:
         proof, partition = self.partition(job, number)
         self.partitions[proof] = max(self.partitions[proof], number + 1)
         thread = f"synth{lane}" if lane >= 0 else "synth"
         self.spans.add(
             start=start, end=max(start, end), name="synthesis", category="cpu", thread=thread, worker=thread,
-            proof=proof, partition=partition, style=TIMED if not open_ else PLACED, open=open_,
+            proof=proof, partition=partition, style=style, open=open_,
         )  # fmt: skip
 
     def _check_length(self, start: int, end: int, took: int) -> None:
@@ -138,13 +149,17 @@ class Writer:
         self.workers.add(call.worker)
         worker, begins = f"w{call.worker}", call.begins_ns
         finished = call.end_ns >= 0
-        ends = max(call.end_ns if finished else log_end_ns, begins)
+        until = None if finished else call.known_until_ns
+        ends = max(call.end_ns if finished else log_end_ns if until is None else until, begins)
+        self.unfinished_calls += not finished and until is None
+        self.derived_ends += until is not None
         if finished and call.start_ns >= 0:
             self._check_length(call.start_ns, call.end_ns, call.took_ns)
         common = {"worker": worker, "proof": proof, "partition": partition}
         timed = finished and call.start_ns >= 0
         self.spans.add(
-            start=begins, end=ends, name=PROVED, category=CALL, thread=worker, device=call.device, open=not finished,
+            start=begins, end=ends, name=PROVED, category=CALL, thread=worker, device=call.device,
+            open=not finished and until is None,
             style=TIMED if timed else PLACED, **common,
         )  # fmt: skip
         inside = {**common, "parent": PROVED}
