@@ -61,7 +61,12 @@ def runs_show(run: Annotated[Path, typer.Argument(help="Directory of a run.")], 
             for metric in info.metrics
         ]
     )  # fmt: skip
-    print_table([{"table": name, **facts} for name, facts in info.availability.items()])
+    print_table(
+        [
+            {"table": name, "state": entry["state"], "rows": entry["rows"], "why": entry.get("reason", "")}
+            for name, entry in info.availability.items()
+        ]
+    )
 
 
 @runs.command("query")

@@ -152,6 +152,7 @@ class Run:
         with self.board.mutex:
             self.board.wait(actor, blocked)
             task.joined = True
+            raise_pending(actor)  # of the task itself, when it failed after this effect began and before the wait
 
     def ended(self, actor: Actor, failure: BaseException | None) -> None:
         """An actor's last words, from its own thread."""

@@ -304,6 +304,9 @@ def test_the_verb(tmp_path, shared_data):
     assert done.json["availability"]["kernels"]["state"] == "not captured"
     text = cuzklab("import", file, "-o", tmp_path / "run")
     assert f"cuzklab report capture -p run={tmp_path / 'run-2'}" in text.out
+    shown = cuzklab("runs", "show", tmp_path / "run")
+    assert shown.status == 0
+    assert "the capture ran without CUDA events (-t cuda adds them)" in shown.out
     assert cuzklab("import", file, "--lock", "mutex=wait").status == 2
     assert cuzklab("import", file, "--format", "nothing").err.strip().endswith("there are: nsys")
 

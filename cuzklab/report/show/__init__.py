@@ -17,6 +17,5 @@ from cuzklab.report.show.sampled import stacks
 __all__ = [
     "capture", "checks", "conclude_kernels", "counterexample", "device_time", "findings", "lock_table", "memory",
     "metrics", "overlaps", "program", "provenance", "published", "roofline", "run", "setup", "stacks", "summary",
-    "timeline",
-    "trial", "verdict",
+    "timeline", "trial", "verdict",
 ]  # fmt: skip
