@@ -24,6 +24,7 @@ from cuzklab.units import parse_size
 _MAX_FILE_BYTES = 1 << 20
 _SCALED_NAME = re.compile(r"porep-shaped-([0-9]{1,2})")
 MIN_LOG2_DOMAIN, MAX_LOG2_DOMAIN = 6, 32
+PRIORITIES = ("normal", "high", "critical")
 
 
 def _bounds(least: float = 0, most: float = math.inf, *, above: bool = False, **options: Any) -> Any:
@@ -165,7 +166,10 @@ class Hardware:
 
 @dataclass(frozen=True)
 class Workload:
-    """What is proved: the circuit of a partition, and how many partitions make a proof."""
+    """What is proved: the circuit of a partition, and how many partitions make a proof.
+
+    `priority` is normal, high or critical: which goes first where proofs of several kinds wait.
+    """
 
     name: str
     title: str
@@ -173,6 +177,7 @@ class Workload:
     partitions_per_proof: int
     shape: CircuitShape
     digest: str = ""
+    priority: str = "normal"
 
 
 def hardware_names() -> tuple[str, ...]:
@@ -225,11 +230,14 @@ def load_workload(name_or_path: str | Path) -> Workload:
         return scaled_workload(int(match[1]))
     path = _find("workloads", name_or_path)
     document, digest = read_toml(path)
-    _refuse_unknown(path, "", document, {"title", "source", "partitions_per_proof", "circuit", "scaled"})
+    _refuse_unknown(path, "", document, {"title", "source", "partitions_per_proof", "priority", "circuit", "scaled"})
     if ("circuit" in document) == ("scaled" in document):
         raise BadInput(f"{path}: write one of the sections [circuit] and [scaled]")
     title, source = (_value(path, key, document, str, {}) for key in ("title", "source"))
     partitions = _value(path, "partitions_per_proof", document, int, {"least": 1, "most": 10_000})
+    priority = _value(path, "priority", {"priority": PRIORITIES[0], **document}, str, {})
+    if priority not in PRIORITIES:
+        raise BadInput(f"{path}: field priority is {priority!r}; write one of {', '.join(PRIORITIES)}")
     if "scaled" in document:
         section = _table(path, "scaled", document)
         _refuse_unknown(path, "scaled.", section, {"log2_domain"})
@@ -237,7 +245,7 @@ def load_workload(name_or_path: str | Path) -> Workload:
         shape = scaled_shape(_value(path, "scaled.log2_domain", section, int, limits), path.stem)
     else:
         shape = _circuit(path, _table(path, "circuit", document))
-    return Workload(path.stem, title, source, partitions, shape, digest)
+    return Workload(path.stem, title, source, partitions, shape, digest, priority)
 
 
 def scaled_shape(log2_domain: int, name: str = "") -> CircuitShape:

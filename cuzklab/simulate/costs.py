@@ -7,7 +7,7 @@ beyond sharing the device evenly, and cores that wait for memory, which are not 
 """
 
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import simpy
@@ -24,6 +24,7 @@ from cuzklab.policies.effects import (
     Unpin,
     Upload,
 )
+from cuzklab.policies.model import Partition
 from cuzklab.profiles import Hardware
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
 from cuzklab.stages import STAGES, CircuitShape
@@ -42,14 +43,24 @@ class Machine:
         Bytes a second that CPU stages move to and from host memory.
     kernels, pcie : dict of int to Fluid
         Of each device: seconds of kernels a second, and bytes a second across the bus to it.
+    shapes : mapping
+        Circuits of other kinds than the batch's, by the kind of their partitions.
     """
 
-    def __init__(self, env: simpy.Environment, hardware: Hardware, shape: CircuitShape, seed: int = 0) -> None:
+    def __init__(
+        self, env: simpy.Environment, hardware: Hardware, shape: CircuitShape, seed: int = 0,
+        shapes: Mapping[str, CircuitShape] | None = None,
+    ) -> None:  # fmt: skip
         self.env, self.hardware, self.shape, self.seed = env, hardware, shape, seed
+        self.shapes = dict(shapes or {})
         self.cores = Fluid(env, hardware.host.cores)
         self.memory = Fluid(env, hardware.host.shared_bandwidth_bytes_per_s)
         self.kernels: dict[int, Fluid] = {}
         self.pcie: dict[int, Fluid] = {}
+
+    def shape_of(self, partition: Partition) -> CircuitShape:
+        """The circuit of a partition."""
+        return self.shapes.get(partition.kind, self.shape)
 
     def device_kernels(self, index: int) -> Fluid:
         return self.kernels.setdefault(index, Fluid(self.env, 1.0))
@@ -80,7 +91,7 @@ def compute(machine: Machine, effect: Compute) -> Lasting:
     another number of threads the core seconds stay the same. Cores and memory are each shared fluidly with the other
     CPU stages that run.
     """
-    stage, shape = STAGES[effect.stage], machine.shape
+    stage, shape = STAGES[effect.stage], machine.shape_of(effect.partition)
     default = machine.hardware.stage_threads(effect.stage)
     threads = effect.threads or default
     alone_s = stage.work(shape, effect.part) / machine.hardware.rate(effect.stage)
@@ -99,7 +110,7 @@ def launch(machine: Machine, effect: Launch) -> Lasting:
 
     Kernels of several streams share the device, copies of several streams the bus.
     """
-    stage, shape = STAGES[effect.stage], machine.shape
+    stage, shape = STAGES[effect.stage], machine.shape_of(effect.partition)
     kernels_s = stage.work(shape, effect.part) / machine.hardware.rate(effect.stage)
     ends = [machine.device_kernels(effect.gpu.index).serve(kernels_s, 1.0)]
     streamed_bytes = stage.streamed_bytes(shape, effect.part)

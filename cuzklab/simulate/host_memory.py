@@ -7,6 +7,8 @@ peaks follow 69 + 20·pw GiB. Not counted: the split vectors and tails of a call
 and the operating system.
 """
 
+from collections.abc import Mapping
+
 from cuzklab.policies.effects import Compute, Effect
 from cuzklab.policies.model import Partition
 from cuzklab.stages import STAGES, CircuitShape
@@ -27,12 +29,14 @@ class HostMemory:
     limit_bytes : int
         Memory of the machine.
     shape : CircuitShape
+    others : mapping
+        Circuits of other kinds, whose keys are there too, by the kind of their partitions.
     """
 
-    def __init__(self, limit_bytes: int, shape: CircuitShape) -> None:
+    def __init__(self, limit_bytes: int, shape: CircuitShape, others: Mapping[str, CircuitShape] | None = None) -> None:
         self.limit_bytes = limit_bytes
-        self._fixed_bytes = shape.key_bytes + shape.constraint_bytes
-        self._partition_bytes = shape.synthesised_bytes
+        self._shapes = {"": shape, **(others or {})}
+        self._fixed_bytes = sum(one.key_bytes + one.constraint_bytes for one in self._shapes.values())
         self._partitions: dict[Partition, int] = {}
 
     @property
@@ -42,7 +46,7 @@ class HostMemory:
     def begins(self, effect: Effect) -> bool:
         """Count a partition whose synthesis begins with this effect; whether it does."""
         if isinstance(effect, Compute) and effect.stage in _SYNTHESES:
-            self._partitions[effect.partition] = self._partition_bytes
+            self._partitions[effect.partition] = self._shapes[effect.partition.kind].synthesised_bytes
             return True
         return False
 
@@ -62,7 +66,8 @@ class HostMemory:
         HostMemoryExhausted
         """
         if self.in_use_bytes > self.limit_bytes:
+            sizes = " or ".join(format_size(size) for size in sorted(set(self._partitions.values()), reverse=True))
             raise HostMemoryExhausted(
                 f"host memory: {format_size(self._fixed_bytes)} of key and constraints and {len(self._partitions)} "
-                f"synthesised partitions of {format_size(self._partition_bytes)} exceed {format_size(self.limit_bytes)}"
+                f"synthesised partitions of {sizes} exceed {format_size(self.limit_bytes)}"
             )
