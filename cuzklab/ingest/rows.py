@@ -2,6 +2,7 @@
 
 import dataclasses
 from array import array
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,14 +41,21 @@ class Rows:
                 value = self._texts.setdefault(value, len(self._texts))
             column.append(NULL if value is None else value)
 
-    def table(self) -> pa.Table:
-        """The rows in order of time."""
-        words = pa.array(list(self._texts) or [""], pa.string())
+    def words(self) -> list[str]:
+        """Every text that occurs."""
+        return list(self._texts)
+
+    def table(self, called: Mapping[str, str] | None = None) -> pa.Table:
+        """The rows in order of time; `called` has other words for some of the texts."""
+        found = [(called or {}).get(word, word) for word in self._texts] or [""]
+        places = {word: place for place, word in enumerate(dict.fromkeys(found))}
+        place_of = np.array([places[word] for word in found], np.int32)
+        words = pa.array(list(places), pa.string())
         columns: dict[str, Any] = {}
         for name, kind, column in self._columns:
             values = np.frombuffer(column, column.typecode) if len(column) else np.empty(0, column.typecode)
             if kind == pa.string():
-                columns[name] = pa.DictionaryArray.from_arrays(pa.array(values, pa.int32()), words)
+                columns[name] = pa.DictionaryArray.from_arrays(pa.array(place_of[values]), words)
             elif kind == pa.bool_():
                 columns[name] = pa.array(values.astype(bool))
             else:
