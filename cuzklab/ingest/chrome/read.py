@@ -30,7 +30,7 @@ def read(path: Path, options: Options) -> Imported:
     BadInput
         Not JSON, no trace, or beyond the bounds.
     """
-    texts = Texts(keep_private=options.keep_private)
+    texts = Texts(options.secrets, options.keep_private)
     with open_bounded(path, _MOST_BYTES) as content:
         size = max(path.stat().st_size, 1)
         events = EventFile(path, content)

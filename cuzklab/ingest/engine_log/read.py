@@ -64,7 +64,7 @@ def read(path: Path, options: Options) -> Imported:
         )
     tables = writer.finish(clock.latest_ns)
     placed = lines_placed(correlator.placed, UNTIMED)
-    title = Texts(keep_private=options.keep_private)(path.name.removesuffix(".gz").removesuffix(".log"))
+    title = Texts(options.secrets, options.keep_private)(path.name.removesuffix(".gz").removesuffix(".log"))
     partitions = _usual(writer.partitions)
     conditions = facts(
         format="engine log", duration_ns=clock.latest_ns, c=writer.jobs, partitions=partitions,

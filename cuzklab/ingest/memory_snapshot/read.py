@@ -45,7 +45,7 @@ def read(path: Path, options: Options) -> Imported:
     content = load_plain(path)
     if not isinstance(content, dict) or not isinstance(content.get("segments"), list):
         raise BadInput(f"{path}: no memory snapshot (a dictionary with segments and device_traces)")
-    texts = Texts(keep_private=options.keep_private)
+    texts = Texts(options.secrets, options.keep_private)
     reading = _Reading(texts)
     traces = content.get("device_traces")
     segments = _by_device(content["segments"])
