@@ -14,7 +14,7 @@ from cuzklab.errors import BadInput
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 18
 # Traces and logs shrink to a tenth or a fiftieth. What shrinks further than this, beyond a harmless size, is made to.
-_HARMLESS_BYTES = 64 << 20
+_HARMLESS_BYTES = 16 << 20
 _MOST_RATIO = 200
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from cuzklab import policies
 from cuzklab.simulate import simulate
@@ -49,6 +50,7 @@ def whole(ns: float) -> int:
     return round(ns / MS) * MS
 
 
+@cache
 def simulated_log(
     policy: str = "phase9",
     version: Version = MODERN,

@@ -56,6 +56,7 @@ def test_a_capture_is_taken_imported_and_holds_no_secret(nsys, tmp_path, monkeyp
     assert anywhere_in(tmp_path / "run", SECRET) == []
 
 
+@pytest.mark.slow
 def test_a_secret_is_in_no_file_of_the_report(nsys, tmp_path, monkeypatch):
     from tests.ingest.showing import notebook_shows
 

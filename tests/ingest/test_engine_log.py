@@ -57,8 +57,9 @@ def counts(run: Run) -> Counter:
     return total
 
 
-@pytest.mark.parametrize("policy", ["phase8", "phase9", "phase11", "phase12"])
-@pytest.mark.parametrize("version", [MODERN, OLD], ids=["modern", "old"])
+@pytest.mark.parametrize(
+    ("policy", "version"), [("phase8", MODERN), ("phase9", OLD), ("phase11", OLD), ("phase12", MODERN)], ids=str
+)
 def test_a_log_of_a_known_run_is_read_back_exactly(log, policy, version):
     known = simulated_log(policy, version)
     run = log(text_of(known))
@@ -143,7 +144,7 @@ def test_lines_that_are_lost_take_little_with_them(log, policy, how):
     may be wrong by itself.
     """
     known = simulated_log(policy, proofs=3, workers=3)
-    for seed in range(3):
+    for seed in range(2):
         rng, lines, hit = random.Random(seed), [], 0
         for entry in known.entries:
             chosen = rng.random() < 0.04
@@ -301,7 +302,7 @@ FRAGMENTS = st.one_of(
 
 
 @given(st.lists(st.tuples(FRAGMENTS, st.sampled_from(["", "\n"])), max_size=60))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_text_is_read_or_refused(tmp_path_factory, pieces):
     folder = tmp_path_factory.mktemp("fuzz")
     path = folder / "engine.log"

@@ -11,7 +11,7 @@ from cuzklab.ingest.files import Bounded
 MOST_EVENTS = 50_000_000
 _DEEPEST = 64
 _MOST_VALUES = 100_000
-_LONGEST_EVENT_BYTES = 32 << 20
+_LONGEST_EVENT_BYTES = 8 << 20
 _PIECE_BYTES = 1 << 16
 _LATEST_US = Decimal(1 << 61) / 1000
 # Facts of the whole file that somebody reads.

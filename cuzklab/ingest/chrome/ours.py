@@ -88,8 +88,10 @@ class Reader:
         info = RunInfo(
             "imported", self._texts(stated.get("title")), policy=self._texts(stated.get("policy")),
             explanation=self._texts(stated.get("explanation")),
-            conditions=self._facts(stated.get("conditions")) | {"format": "perfetto",
-                                                                "was": self._texts(stated.get("origin"))},
+            conditions={
+                "format": "trace events", **self._facts(stated.get("conditions")),
+                "was": self._texts(stated.get("origin")),
+            },
             devices=tuple(self._facts(one) for one in _list(stated.get("devices"))[:1024]),
             metrics=tuple(self._metrics(stated.get("metrics"))), notes=tuple(notes),
             time_unit=unit if unit in ("ns", "step") else "ns", machine=self._facts(stated.get("machine")),
