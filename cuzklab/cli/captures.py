@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -47,7 +48,7 @@ def capture(
     place = out or new_run_place(DEFAULT_STORE / "imported", Path(command[0]).name or "capture")
     with tempfile.TemporaryDirectory(prefix="cuzklab-capture-") as folder:
         taken = take(command, Path(folder), _printing(sys.stderr if as_json else sys.stdout), nsys, traces)
-        run = _imported(taken.export, place)
+        run = _imported(taken.export, place, Path(command[0]).name, keep_report)
         _keep(taken.report, keep_report)
     if as_json:
         emit({"run": str(run.path), "availability": run.availability, "notes": list(run.info.notes),
@@ -112,7 +113,7 @@ def run_captured(out: Path, keep_report: Path | None, as_json: bool, nsys: str =
         text = b"".join(said).decode(errors="replace")
         if not made.is_dir():
             raise BadInput(f"the run failed under the profiler (status {taken.status}): {_last_line(text)}")
-        joined = attached(made, taken.export, out, str(keep_report or ""))
+        joined = attached(made, taken.export, out, str(keep_report.absolute()) if keep_report else "")
         _keep(taken.report, keep_report)
     found = _RESULT.findall(text)
     result = json.loads(found[-1]) if found else {}
@@ -154,13 +155,17 @@ def _without_capture(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def _imported(file: Path, place: Path) -> Any:
+def _imported(file: Path, place: Path, title: str = "", report: Path | None = None) -> Any:
     """An export as a run, without any secret of this process's environment."""
-    from cuzklab.ingest import Options, import_file
+    from cuzklab.ingest import Options
     from cuzklab.ingest.privacy import secret_values
+    from cuzklab.ingest.registry import importer_for, store
 
     secrets = tuple(secret_values([f"{name}={value}" for name, value in os.environ.items()]))
-    return import_file(file, place, Options(secrets=secrets), "nsys")
+    read = importer_for(file, "nsys").read(file, Options(secrets=secrets))
+    kept = {"report": str(report.absolute())} if report else {}
+    info = replace(read.info, title=title or read.info.title, conditions={**read.info.conditions, **kept})
+    return store(replace(read, info=info), file, place)
 
 
 def _check_target(keep_report: Path | None) -> None:

@@ -21,6 +21,14 @@ def report(
         Path | None,
         typer.Option("-o", "--output", help="Folder of the report; an interrupted one goes on. A new one by default."),
     ] = None,
+    capture: Annotated[
+        Path | None,
+        typer.Option(
+            "--capture",
+            metavar="FILE",
+            help="Nsight Systems capture of the very run that the report is about (-p run=DIRECTORY): joined first.",
+        ),
+    ] = None,
     deadline: Annotated[int, typer.Option(min=1, help="Seconds that the whole report may take.")] = 1800,
     as_json: Json = False,
 ) -> None:
@@ -33,6 +41,8 @@ def report(
     from cuzklab.report.write import notebook_of
 
     given = parameters_of(parameters)
+    if capture is not None:
+        given["run"] = _joined(experiment, given.get("run", ""), capture)
     if "backend" in declared_parameters(notebook_of(experiment)):
         # Runs of a GPU that lie there already can be reported on where there is none.
         stored = backend == "cuda" and out is not None and (out / "runs").is_dir()
@@ -59,3 +69,15 @@ def report(
         print(f"report   {written.html}\nverdict  {written.verdict_file}")
         for folder in sorted({path.parent for path in written.runs}):
             print(f"runs     {folder}")
+
+
+def _joined(experiment: str, run: str, capture: Path) -> str:
+    """The directory of a run joined with its capture; stored beside the run's own."""
+    from cuzklab.cli.captures import attached
+
+    if not run:
+        raise BadInput(
+            f"--capture: {experiment} is not about one stored run; say which with -p run=DIRECTORY, or take the capture"
+            " with `cuzklab run --capture`"
+        )
+    return str(attached(Path(run), capture).path)

@@ -26,7 +26,9 @@ def attach(run: Run, captured: Run, place: Path, report_file: str = "") -> Run:
 
     Kernels, copies and API calls are the capture's, in the run's time; each kernel and copy belongs to the run's
     innermost span on the thread that asked for it. Device memory stays the run's own where it recorded it (the capture
-    then adds what was allocated as a counter), else it is the capture's.
+    then adds what was allocated as a counter), else it is the capture's. What the program did before the run's first
+    span or after its last is left out. Spans that were found in the capture carry domain, style and process of the
+    NVTX range that they are.
 
     Parameters
     ----------
@@ -51,8 +53,12 @@ def attach(run: Run, captured: Run, place: Path, report_file: str = "") -> Run:
         raise BadInput(f"{captured.info.title}: {error}") from None
     join = _Join(run, spans, theirs, found)
     tables = {name: _table(name, join.moved(captured.table(name), name)) for name in _FROM_CAPTURE}
-    own = {name: run.table(name) for name in TABLES if name not in _FROM_CAPTURE}
+    own = {name: run.table(name) for name in TABLES if name not in _FROM_CAPTURE} | {"spans": join.spans(theirs)}
     notes = [f"Joined with the capture {captured.info.title}: {found.in_words()}."]
+    outside = {name: len(captured.table(name)) - len(tables[name]) for name in _FROM_CAPTURE}
+    if any(outside.values()):
+        words = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in outside.items() if count)
+        notes.append(f"Of the capture {words} lie outside the run's own time and were left out.")
     for name in _FROM_CAPTURE:
         if len(run.table(name)):
             notes.append(f"{len(run.table(name)):,} {name} that the run had recorded itself gave way to the capture's.")
@@ -89,6 +95,7 @@ class _Join:
 
     def __init__(self, run: Run, spans: pd.DataFrame, theirs: pd.DataFrame, found: Alignment) -> None:
         self._spans, self._found = spans, found
+        self._window = (int(spans["start"].min()), int(spans["end"].max()))
         votes: dict[str, Counter[str]] = {}
         mine, other = spans["thread"].tolist(), theirs["thread"].tolist()
         for own_row, capture_row in found.pairs.tolist():
@@ -100,12 +107,24 @@ class _Join:
             starts, ends = (spans[name].to_numpy(np.int64)[rows] for name in ("start", "end"))
             self._stacks[thread] = (rows, nesting(starts, ends))
 
+    def spans(self, theirs: pd.DataFrame) -> pd.DataFrame:
+        """The run's spans; those that are in the capture with what it says of them as ranges."""
+        rows = self._spans.copy()
+        mine, other = self._found.pairs[:, 0], self._found.pairs[:, 1]
+        for name in ("domain", "style", "process"):
+            values = rows[name].to_numpy(copy=True)
+            values[mine] = theirs[name].to_numpy()[other]
+            rows[name] = values
+        return rows
+
     def moved(self, rows: pd.DataFrame, table: str) -> pd.DataFrame:
         """Rows in the run's time; kernels, copies and memory with worker, partition and span of who asked for them."""
         rows = rows.copy()
         for name in _TIMES:
             if name in rows.columns:
                 rows[name] = self._times(rows[name])
+        first, last = (rows["time"], rows["time"]) if "time" in rows.columns else (rows["start"], rows["end"])
+        rows = rows[(last >= self._window[0]) & (first <= self._window[1])].reset_index(drop=True)
         if "thread" in rows.columns:
             rows["thread"] = rows["thread"].map(lambda thread: self._threads.get(thread, thread))
         if table in ("kernels", "transfers", "vram"):
