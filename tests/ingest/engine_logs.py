@@ -122,7 +122,8 @@ class _Writer:
 
         self.event(start, "GPU_PICKUP", job, f"worker={worker},partition={number}")
         self.event(start, "GPU_START", job, f"worker={worker},partition={number}")
-        self.timing(start, "split_vectors_ms=0 setup_to_split_ms=0")
+        begun = steps["prep_msm"][0]  # the prep thread begins when the call is set up
+        self.timing(begun, f"split_vectors_ms=0 setup_to_split_ms={self.ms(begun - start)}")
         self.timing(acquired, f"pre_lock_cpu_ms={self.ms(asked - start)} mutex_wait_ms={self.ms(acquired - asked)}")
         self.timing(acquired, "prestage_vram free_mib=15800 usable_mib=15288 need_da_mib=4096 need_dbc_mib=8192"
                     " total_mib=16384")  # fmt: skip

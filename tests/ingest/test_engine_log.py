@@ -61,14 +61,15 @@ def counts(run: Run) -> Counter:
     ("policy", "version"), [("phase8", MODERN), ("phase9", OLD), ("phase11", OLD), ("phase12", MODERN)], ids=str
 )
 def test_a_log_of_a_known_run_is_read_back_exactly(log, policy, version):
-    known = simulated_log(policy, version)
+    """With one GPU worker nothing is in doubt."""
+    known = simulated_log(policy, version, workers=1)
     run = log(text_of(known))
     assert_equal(run, known)
+    assert "doubtful" not in set(run.table("spans")["style"])
     placed = counts(run)
     assert placed["lines"] == sum(entry.untimed for entry in known.entries) == 260
     assert placed["not_placed"] == 0
-    assert placed["only_possible_call"] + placed["fits_one_call"] + placed["in_doubt"] == 260
-    assert placed["in_doubt"] <= 6
+    assert placed["only_possible_call"] + placed["fits_one_call"] == 260
     figures = {figure["kind"]: figure["value"] for figure in run.info.metrics}
     wall = max(span[3] for span in known.spans if span[0] != "async_dealloc")
     assert figures["wall"] * SECONDS == pytest.approx(wall + 40 * MS)
@@ -77,13 +78,29 @@ def test_a_log_of_a_known_run_is_read_back_exactly(log, policy, version):
     assert run.info.devices == ({"index": 0, "name": "GPU 0", "vram_limit_bytes": 16 << 30},)
 
 
-def test_four_workers_whose_lines_interleave(log):
-    known = simulated_log("phase12", proofs=3, seed=3, workers=4)
-    assert_equal(log(text_of(known)), known)
+@pytest.mark.parametrize("policy", ["phase9", "phase11", "phase12"])
+def test_interleaved_workers_are_told_apart(log, policy):
+    known = simulated_log(policy)
+    run = log(text_of(known))
+    assert_equal(run, known)
+    assert counts(run)["in_doubt"] < 0.09 * 260
+
+
+@pytest.mark.parametrize(("policy", "workers", "seed"), [("phase8", 2, 1), ("phase9", 3, 2), ("phase12", 4, 3)])
+def test_what_is_wrong_is_marked_doubtful(log, policy, workers, seed):
+    """Two calls that begin within milliseconds can write their lines in either order."""
+    known = simulated_log(policy, proofs=3, workers=workers, seed=seed)
+    run = log(text_of(known))
+    rows = run.table("spans")
+    wrong = spans(run) - Counter(known.spans)
+    doubtful = rows[rows["style"] == "doubtful"]
+    assert {(row[0], row[4]) for row in wrong} <= set(zip(doubtful["name"], doubtful["partition"], strict=True))
+    assert sum(wrong.values()) <= 0.03 * len(known.spans)
+    assert len(rows) == len(known.spans)
 
 
 def test_versions_mixed_in_one_log_across_a_restart(log):
-    first, second = simulated_log("phase9", OLD), simulated_log("phase8", MODERN, seed=2)
+    first, second = simulated_log("phase9", OLD), simulated_log("phase12", MODERN, seed=2)
     run = log(text_of(first) + "engine starting\n" + text_of(second))
     pause = max(span[3] for span in first.spans if span[0] == "prove_partition")
     pause_ns = max(pause, *(span[3] for span in first.spans if span[0] == "synthesis"))
@@ -140,6 +157,7 @@ def lengths_that_are_wrong(run: Run, known: Known) -> set[tuple]:
 def test_lines_that_are_lost_take_little_with_them(log, policy, how):
     """What the reader vouches for is right, and what was lost is counted.
 
+    Where a call's own line is lost, that of another one may take its place unnoticed: one in eight lost lines at most.
     Without its CUZK_NTT_H line a call has one stage ntt_msm_h. A number that is cut is another number, so a torn line
     may be wrong by itself.
     """
@@ -152,10 +170,10 @@ def test_lines_that_are_lost_take_little_with_them(log, policy, how):
             lines.append(MUTATIONS[how](f"{entry.text}\n", rng) if chosen else f"{entry.text}\n")
         run = log("".join(lines))
         wrong = lengths_that_are_wrong(run, known)
-        assert len(wrong) <= (hit if how == "torn" else 0), wrong
+        assert len(wrong) <= (hit if how == "torn" else hit // 8), wrong
         assert len(known.spans) - len(run.table("spans")) <= 2 * hit
         placed = counts(run)
-        assert placed["in_doubt"] + placed["not_placed"] <= 10 + 2 * hit
+        assert placed["in_doubt"] + placed["not_placed"] <= 25 + 2 * hit
         assert any("carry neither time nor partition" in note for note in run.info.notes)
 
 
@@ -199,9 +217,9 @@ def test_two_equal_calls_are_told_apart_only_in_doubt(log):
         "CUZK_TIMING: prep_msm_ms=100\nCUZK_TIMING: prep_msm_ms=101\nTIMELINE,1200,SYNTH_START,b,kind=winning\n"
     )
     (row,) = run.info.conditions["lines_placed"]
-    assert (row["in_doubt"], row["only_possible_call"]) == (1, 1)
+    assert (row["in_doubt"], row["only_possible_call"]) == (2, 0)
     styles = run.table("spans").query("name == 'prep_msm'")
-    assert sorted(styles["style"]) == ["doubtful", "placed"]
+    assert styles["style"].tolist() == ["doubtful", "doubtful"]
 
 
 def test_what_the_log_lacks_is_said(log):

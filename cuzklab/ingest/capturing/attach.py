@@ -54,7 +54,7 @@ def attach(run: Run, captured: Run, place: Path, report_file: str = "") -> Run:
     join = _Join(run, spans, theirs, found)
     tables = {name: _table(name, join.moved(captured.table(name), name)) for name in _FROM_CAPTURE}
     own = {name: run.table(name) for name in TABLES if name not in _FROM_CAPTURE} | {"spans": join.spans(theirs)}
-    notes = [f"Joined with the capture {captured.info.title}: {found.in_words()}."]
+    notes = [f"Joined with a capture of Nsight Systems: {found.in_words()}."]
     outside = {name: len(captured.table(name)) - len(tables[name]) for name in _FROM_CAPTURE}
     if any(outside.values()):
         words = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in outside.items() if count)

@@ -13,6 +13,8 @@ step took; where it lies follows from the protocol:
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+# A shorter wait may be none: the barrier was open, and the numbers are rounded.
+_WAITED_NS = 10_000_000
 # Steps of the GPU thread, in the order in which their lines appear.
 GPU_STEPS = ("ntt_h", "ntt_msm_h", "barrier_wait", "batch_add", "tail_msm")
 
@@ -27,8 +29,9 @@ class Call:
         Kind of a line without a partition → its numbers.
     words : dict
         Kind → its word.
-    doubtful : set of str
-        Kinds whose line may belong to another call.
+    doubtful, contested : set of str
+        Kinds whose line may belong to another call; kinds of which another call got, in doubt, a line that may be
+        this one's.
     """
 
     worker: int
@@ -41,6 +44,7 @@ class Call:
     lines: dict[str, dict[str, int]] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     doubtful: set[str] = field(default_factory=set)
+    contested: set[str] = field(default_factory=set)
 
     @property
     def begins_ns(self) -> int:
@@ -54,6 +58,14 @@ class Call:
     def number(self, kind: str, name: str = "") -> int | None:
         """A number of a line: the one that it is named after by default; None without such a line."""
         return self.lines[kind].get(name or kind) if kind in self.lines else None
+
+    @property
+    def barrier_ends_ns(self) -> int | None:
+        """When the GPU thread had waited for the prep thread; None where it did not wait, or the log does not tell."""
+        steps = {name: end for name, _, end in self.gpu_steps()}
+        waited = self.number("barrier_wait") or 0
+        whole = {"tail_msm", "batch_add", "barrier_wait"} <= set(steps) and "mutex_held" in self.lines
+        return steps["barrier_wait"] if whole and waited > _WAITED_NS else None
 
     @property
     def known_until_ns(self) -> int | None:

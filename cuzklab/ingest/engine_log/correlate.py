@@ -5,8 +5,8 @@ and the durations predict when the line would have been written; the times of th
 The state of the calls rules others out: a step follows the one before it, and only who has the lock is on the device.
 
 Three degrees of certainty: *only* one call could have written the line; one call *fits* and no other does; several
-fit, and the one that fits best (of equals the one that began first) is taken *in doubt*. A line that fits no call is
-not placed at all.
+fit, or none well, and the one that fits best (of equals the one that began first) is taken *in doubt*. A line that is
+far from fitting any call is not placed at all.
 """
 
 from collections import Counter, deque
@@ -26,6 +26,10 @@ _LATE_CALLS = 64
 _UNFINISHED_PER_WORKER = 4
 _MOST_PENDING = 4096
 _NEVER = 1 << 62
+# A prediction that is off by more may be that of the right call, whose other lines are lost, or of another one.
+_NEAR_NS = 20_000_000
+# Lines that follow another one of the same call.
+_FOLLOWS = {"b_g2_msm": "prep_msm", "mutex_held": "mutex_wait"}
 
 
 @dataclass
@@ -148,9 +152,13 @@ class Correlator:
             return
         (misfit, gap, earliest, latest), call = rated[0]
         sure = ONLY
-        if len(rated) > 1:
-            other_misfit, other_gap, *_ = rated[1][0]
-            sure = FITS if other_misfit > misfit + 2 * SLACK_NS or other_gap > gap else DOUBT
+        rivals = [other for (far, missing, *_), other in rated[1:] if far <= misfit + 2 * SLACK_NS and missing <= gap]
+        if rivals or misfit > _NEAR_NS or line.what in call.contested or _FOLLOWS.get(line.what) in call.doubtful:
+            sure = DOUBT
+            for other in rivals:  # whatever line they get in its stead is as doubtful
+                other.contested.add(line.what)
+        elif len(rated) > 1:
+            sure = FITS
         call.lines[line.what] = line.numbers
         if line.word:
             call.words[line.what] = line.word
@@ -159,6 +167,30 @@ class Correlator:
         elif earliest == latest and not misfit:  # what follows was written later
             self._since_ns = max(self._since_ns, earliest - SLACK_NS)
         self.placed[line.what, sure] += 1
+        if line.what == "mutex_held":
+            self._settle(call)
+
+    def _settle(self, call: Call) -> None:
+        """Who waited at the barrier waited for the end of its own prep_msm, which may settle a doubt."""
+        ends = call.barrier_ends_ns
+        if ends is None or "prep_msm" not in call.doubtful:
+            return
+        took = ends - call.split_ends_ns
+        fitting = [
+            other
+            for other in (call, *self._open.values(), *self._ended)
+            if "prep_msm" in other.doubtful and abs(other.lines["prep_msm"]["prep_msm"] - took) <= SLACK_NS
+        ]
+        if not fitting:
+            return
+        if fitting[0] is not call:  # b_g2_msm follows prep_msm on the same thread, so it goes with it
+            for kind in ("prep_msm", "b_g2_msm"):
+                mine, theirs = call.lines.pop(kind, None), fitting[0].lines.pop(kind, None)
+                call.lines.update({kind: theirs} if theirs else {})
+                fitting[0].lines.update({kind: mine} if mine else {})
+        call.doubtful.discard("prep_msm")
+        self.placed["prep_msm", DOUBT] -= 1
+        self.placed["prep_msm", FITS] += 1
 
     def _on_device(self, calls: list[Call], line: Timing) -> list[Call]:
         """Of some calls those that can be on the device: who has the lock, or has just released it."""
@@ -223,8 +255,9 @@ def _written_on_device(call: Call, line: Timing, latest_ns: int) -> tuple[int, i
 
 def _gap(call: Call, what: str) -> int:
     """How many steps before this one the call has no line of."""
-    if what == "b_g2_msm":
-        return int("prep_msm" not in call.lines)
+    before = _FOLLOWS.get(what)
+    if before:
+        return int(before not in call.lines)
     if what not in GPU_STEPS:
         return 0
     return sum(step not in call.lines for step in GPU_STEPS[: GPU_STEPS.index(what)])

@@ -167,7 +167,7 @@ class Writer:
             self._step(call, name, start, end, "memory" if name == "async_dealloc" else "cpu", thread, -1, inside)
         for name, start, end in call.gpu_steps():
             if name == "barrier_wait":
-                self.waits.add(start=max(start, 0), end=end, kind="barrier", on=f"{partition}.barrier", worker=worker,
+                self.waits.add(start=max(start, 0), end=end, kind="barrier", on="barrier", worker=worker,
                                partition=partition)  # fmt: skip
             else:
                 self._step(call, name, start, end, "gpu", worker, call.device, inside)
