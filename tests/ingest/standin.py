@@ -53,6 +53,51 @@ shutil.copy(stream, report)
 """
 
 
+# A profiler that sees the ranges of the very run, on a clock of its own, and a kernel in each stage of the device.
+_WATCHING = """\
+#!{python}
+import pathlib, subprocess, sys
+sys.path.insert(0, {root!r})
+import pyarrow.parquet as pq
+from tests.ingest import synthetic
+
+arguments = sys.argv[1:]
+if arguments[0] == "profile":
+    place = arguments.index("-o")
+    base, command = arguments[place + 1], arguments[place + 2:]
+    done = subprocess.run(command)
+    spans = pq.read_table(pathlib.Path(command[-1]) / "spans.parquet").to_pylist()
+    threads = {{name: number + 1 for number, name in enumerate(sorted({{row["thread"] for row in spans}}))}}
+    ranges, calls, kernels = [], [], []
+    for number, row in enumerate(spans):
+        who, at = synthetic.tid(5, threads[row["thread"]]), row["start"] - {offset}
+        ranges.append({{"start": at - 700, "end": row["end"] - {offset} + 700, "globalTid": who, "text": row["name"],
+                       "domainId": 1}})
+        if row["category"] == "gpu":
+            calls.append((at + 10, at + 20, 0, who, number + 1, 1, 0))
+            kernels.append((at + 30, at + 90, 0, 1, 7, number + 1, synthetic.pid(5), 2, 2))
+    domain = {{"start": 0, "eventType": synthetic.DOMAIN, "text": "cuzk", "domainId": 1,
+              "globalTid": synthetic.tid(5, 1)}}
+    synthetic.write(pathlib.Path(base + ".nsys-rep"), {{
+        "StringIds": [(1, "cudaLaunchKernel"), (2, "seen")], "NVTX_EVENTS": synthetic.ranges([domain, *ranges]),
+        "CUPTI_ACTIVITY_KIND_RUNTIME": calls, "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
+    }})
+    sys.exit(done.returncode)
+pathlib.Path(arguments[arguments.index("-o") + 1]).write_bytes(pathlib.Path(arguments[-1]).read_bytes())
+"""
+OFFSET_NS = 1_000_000_000
+
+
+def install_watching(folder: Path) -> Path:
+    """Lay out a profiler that captures the run of `cuzklab run --capture`; the folder to put on the PATH."""
+    place = folder / "target-linux-x64" / "nsys"
+    place.parent.mkdir(parents=True)
+    root = str(Path(__file__).resolve().parents[2])
+    place.write_text(_WATCHING.format(python=sys.executable, root=root, offset=OFFSET_NS))
+    place.chmod(0o755)
+    return place.parent
+
+
 def install(folder: Path, export: Path, mode: str = "report", importer: bool = True) -> Path:
     """Lay the programs out in a folder.
 

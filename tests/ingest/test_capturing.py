@@ -21,7 +21,7 @@ from cuzklab.simulate import simulate
 from cuzklab.trace import Columns, Run, RunInfo, load_run, write_run
 from cuzklab.trace.schema import arrow_schema
 from tests.cli.command import cuzklab
-from tests.ingest.standin import anywhere_in, install, without
+from tests.ingest.standin import OFFSET_NS, anywhere_in, install, install_watching, without
 
 SECRET = "tok_Plant3d5ecret77"
 LOCKS = "h200_three_workers_one_lock_2025.3.sqlite"
@@ -126,6 +126,7 @@ def test_a_program_that_leaves_another_behind_does_not_hang(nsys, tmp_path):
     assert done.status == 0
 
 
+@pytest.mark.slow
 def test_run_with_capture_refuses_a_capture_of_something_else(nsys, tmp_path):
     nsys()  # its export is of another program
     done = cuzklab("run", "phase9", "--workload", "porep-shaped-11", "--partitions", "1", "--backend", "host",
@@ -134,6 +135,33 @@ def test_run_with_capture_refuses_a_capture_of_something_else(nsys, tmp_path):
     assert "it is not of this run" in done.err
     assert not (tmp_path / "run").exists()
     assert cuzklab("run", "phase9", "--backend", "sim", "--capture").status == 2
+
+
+@pytest.mark.slow
+def test_run_with_capture_joins_what_the_profiler_saw(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{install_watching(tmp_path / 'nsight')}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    done = cuzklab(
+        "run", "phase9", "--workload", "porep-shaped-11", "--partitions", "2", "--backend", "host", "--vram", "64GiB",
+        "--capture", "--keep-report", tmp_path / "kept.nsys-rep", "-o", tmp_path / "run", "--json",
+    )  # fmt: skip
+    assert done.json["run"] == str(tmp_path / "run")
+    assert done.json["capture"]["offset_ns"] == -OFFSET_NS
+    assert done.json["capture"]["residual_max_ns"] == 0
+    run = load_run(tmp_path / "run")
+    stages = run.table("spans").query("category == 'gpu'")
+    kernels = run.table("kernels")
+    assert len(stages)
+    assert kernels["name"].tolist() == ["seen"] * len(stages)
+    assert (
+        kernels[["span", "partition", "worker"]].values.tolist()
+        == stages[["name", "partition", "worker"]].values.tolist()
+    )
+    assert (kernels["start"].to_numpy() - stages["start"].to_numpy() == 30).all()
+    assert run.info.origin == "live"
+    shown = cuzklab("report", "capture", "-p", f"run={tmp_path}/none", "--capture", tmp_path / "x.sqlite")
+    assert shown.status == 2
+    assert (tmp_path / "kept.nsys-rep").exists()
 
 
 # Joining a capture with its run

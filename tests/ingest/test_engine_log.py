@@ -58,7 +58,9 @@ def counts(run: Run) -> Counter:
 
 
 @pytest.mark.parametrize(
-    ("policy", "version"), [("phase8", MODERN), ("phase9", OLD), ("phase11", OLD), ("phase12", MODERN)], ids=str
+    ("policy", "version"),
+    [("phase8", MODERN), ("phase9", OLD), ("phase11", OLD), ("phase12", MODERN)],
+    ids=["phase8", "phase9-old", "phase11-old", "phase12"],
 )
 def test_a_log_of_a_known_run_is_read_back_exactly(log, policy, version):
     """With one GPU worker nothing is in doubt."""
