@@ -13,6 +13,7 @@ from cuzklab.ingest import import_file
 from cuzklab.ingest.engine_log.clock import Clock
 from cuzklab.ingest.engine_log.vocabulary import Event, Timing, Torn, entries, nanoseconds
 from cuzklab.trace import Run
+from tests.ingest import synthetic
 from tests.ingest.engine_logs import MODERN, MS, OLD, Known, simulated_log, text_of
 
 SECONDS = 10**9
@@ -233,6 +234,21 @@ def test_what_the_log_lacks_is_said(log):
         "kernels": "not captured", "api_calls": "not captured", "waits": "not captured", "counters": "not captured",
     }  # fmt: skip
     assert all(entry["reason"] for name, entry in run.availability.items() if name != "spans")
+
+
+def test_a_capture_of_an_engine_that_printed_its_log_is_no_log(tmp_path):
+    printed = "TIMELINE,1,SYNTH_START,a,partition=0\n"
+    tables = {"StringIds": [(1, printed)], "META_DATA_EXPORT": [("EXPORT_SCHEMA_VERSION", "3.20.3")]}
+    export = synthetic.write(tmp_path / "capture.sqlite", tables)
+    assert printed.encode() in export.read_bytes()
+    assert import_file(export, tmp_path / "run").info.conditions["format"] == "sqlite"
+
+
+def test_a_log_whose_lines_begin_with_brackets_is_no_json(log):
+    run = log(
+        "[10:00:00] TIMELINE,5,SYNTH_START,a,partition=0\n[10:00:01] TIMELINE,9,SYNTH_END,a,partition=0,synth_ms=4\n"
+    )
+    assert run.info.conditions["format"] == "engine log"
 
 
 def test_text_without_a_time_is_refused(log):

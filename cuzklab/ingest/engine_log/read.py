@@ -21,11 +21,18 @@ _LONGEST_LINE_BYTES = 1 << 16
 _MOST_BYTES = 64 << 30
 _LOOKED_AT_BYTES = 1 << 20
 _REPORT_LINES = 20_000
+_BINARY = (b"SQLite format 3\0", b"\x80", b"PAR1")
 
 
 def recognises(path: Path) -> bool:
-    """Whether a file's first megabyte has an entry of an engine's log."""
-    return path.is_file() and any(mark in beginning(path, _LOOKED_AT_BYTES) for mark in MARKS)
+    """Whether a file's first megabyte has an entry of an engine's log.
+
+    Captures hold what the program printed, so a database is none, whatever stands in it.
+    """
+    if not path.is_file():
+        return False
+    first = beginning(path, _LOOKED_AT_BYTES)
+    return not first.startswith(_BINARY) and any(mark in first for mark in MARKS)
 
 
 def read(path: Path, options: Options) -> Imported:
