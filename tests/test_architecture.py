@@ -28,6 +28,12 @@ ALLOWED = {
     "analysis": {"trace", "units"},
     "ingest": {"trace", "units"},
     "sweep": set(),
+    "feasibility": {"check", "policies", "sweep", "units"},
+    "counterexamples": {"check", "simulate", "live", "policies", "profiles", "stages", "trace", "units", "backends"},
+    "author": {
+        *("check", "counterexamples", "feasibility", "live", "policies", "report", "simulate"),
+        *("analysis", "trace", "units"),
+    },
     "report": {"analysis", "trace", "units", "resources"},
     "workbench": {
         *("analysis", "report", "trace", "units", "resources", "profiles"),

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cuzklab.analysis.intervals import Intervals, union
+from cuzklab.analysis.kernel_names import short_name
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS
 from cuzklab.trace import Run
 
@@ -28,6 +29,7 @@ _TIME_COLUMNS = {
     "transfers": ("start", "end"),
     "kernels": ("start", "end"),
     "waits": ("start", "end"),
+    "api_calls": ("start", "end"),
 }
 
 
@@ -82,8 +84,9 @@ def missing(run: Run, *tables: str) -> str:
     absent = []
     for table in tables:
         if not len(run.table(table)):
-            state = run.availability.get(table, {}).get("state", "not captured")
-            absent.append(f"{table} ({state})")
+            entry = run.availability.get(table, {})
+            state, reason = entry.get("state", "not captured"), entry.get("reason", "")
+            absent.append(f"{table} ({state}: {reason})" if reason else f"{table} ({state})")
     return ", ".join(absent)
 
 
@@ -136,6 +139,13 @@ def as_set(rows: pd.DataFrame) -> Intervals:
     return union(rows["start_ns"], rows["end_ns"])
 
 
+def _kernel_label(kernels: pd.DataFrame) -> pd.Series:
+    """A kernel's name after the stage's that it belongs to, so that it is drawn as a part of that."""
+    span = kernels["span"]
+    name = kernels["name"].map({name: short_name(name) for name in kernels["name"].unique()})
+    return name.where((span == "") | (span == name), span + "." + name)
+
+
 def timeline(run: Run) -> pd.DataFrame:
     """Everything with an extent in time, by lane, to be drawn.
 
@@ -149,6 +159,7 @@ def timeline(run: Run) -> pd.DataFrame:
     """
     _, end = window(run)
     spans, waits, locks = run.table("spans"), run.table("waits"), run.table("locks")
+    spans = spans[spans["category"] != "lock"]  # ranges that mean locks: they are shown as waits and holds
     kernels, transfers = run.table("kernels"), run.table("transfers")
     held = locks[locks["acquired"].notna()]
     thread = spans["thread"].where(spans["thread"] != "", spans["worker"])
@@ -160,7 +171,7 @@ def timeline(run: Run) -> pd.DataFrame:
             held.assign(start=held["acquired"], end=held["released"].fillna(end), open=held["released"].isna()),
             "lock", held["lock"], "hold", root(held["worker"]),
         ),
-        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", kernels["name"]),
+        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", _kernel_label(kernels)),
         _bars(of_device, "device", _device_lane(of_device, "stages"), "gpu", of_device["name"]),
         _bars(
             transfers, "device", _device_lane(transfers, "copies"), "transfer",

@@ -10,7 +10,8 @@ from cuzklab.units import Metric
 ROLES = ("supports", "against", "context")
 CERTAINTIES = ("measured", "simulated", "proved")
 ASPECTS = ("feasibility", "performance", "mechanism", "coverage")
-DECISIONS = ("keep", "revert", "tune", "undecided")
+# `described`: a report of runs that nobody compares has no candidate to decide about.
+DECISIONS = ("keep", "revert", "tune", "undecided", "described")
 MAX_EVIDENCE_ROWS = 36
 
 
@@ -93,7 +94,7 @@ class Verdict:
 
     Attributes
     ----------
-    decision : {"keep", "revert", "tune", "undecided"}
+    decision : {"keep", "revert", "tune", "undecided", "described"}
     sentence : str
     because : tuple of str
         Ids of the findings that decided, the most important first.

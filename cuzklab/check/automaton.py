@@ -20,7 +20,7 @@ from cuzklab.policies.model import Program
 
 ABSENT, ENDED = 0, 1  # numbers that stand for an actor that was not started, and for one that has ended
 MAX_EFFECTS = 20_000  # of one program; one that yields more is taken to be endless
-_MAX_LINES = 1_000_000  # run between two effects; a program that runs more is taken to hang
+_MAX_LINES = 2_000_000  # and instructions run between two effects; a program that runs more is taken to hang
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Unfolding:
         return point
 
     def _add(self, actor: str, effect: Effect, generator: Generator[Any, Any, Any], **more: Any) -> Node:
-        node = Node(len(self.nodes), actor, effect, _location(generator), generator=generator, **more)
+        node = Node(len(self.nodes), actor, effect, location(generator), generator=generator, **more)
         if node.depth >= MAX_EFFECTS:
             raise BadInput(f"{node.where}: the program of {actor} yields more than {MAX_EFFECTS} effects; does it end?")
         self.nodes.append(node)
@@ -212,7 +212,7 @@ def _generator(program: Any) -> Generator[Any, Any, Any]:
     return generator
 
 
-def _location(generator: Any) -> str:
+def location(generator: Any) -> str:
     """File and line at which the innermost generator stands."""
     while isinstance(generator.gi_yieldfrom, GeneratorType):
         generator = generator.gi_yieldfrom
@@ -237,7 +237,7 @@ def _advance(actor: str, generator: Any, step: Callable[[], Any]) -> Effect | No
         raise BadInput(f"{place}: the program of {actor} raised {type(error).__name__}: {error}") from error
     if not isinstance(effect, Effect):
         raise BadInput(
-            f"{_location(generator)}: the program of {actor} yields {effect!r}, which is no effect of "
+            f"{location(generator)}: the program of {actor} yields {effect!r}, which is no effect of "
             "cuzklab.policies.effects"
         )
     return effect
@@ -259,6 +259,7 @@ class _LineLimit:
             sys.settrace(None)
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        frame.f_trace_opcodes = True  # a loop on one line is no new line
         self.left -= 1
         if self.left < 0:
             place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -37,7 +37,7 @@ from cuzklab.policies.effects import (
 from cuzklab.policies.model import Buffer, Event, Gpu, Program, Queue, Slot, Stream, Task
 
 END = 0  # the target of a branch after which the actor has ended
-MAX_NODES = 20_000
+MAX_NODES = 60_000
 _MAX_AMOUNTS = 64  # of free memory, that are enumerated; where there are more they must be told
 _SERIALS = 10_000  # of one program
 
@@ -96,6 +96,7 @@ class _Bounds:
     issued: dict[Stream, int] = field(default_factory=dict)
     forks: dict[str, int] = field(default_factory=dict)
     items: dict[Queue | Slot, tuple[Any, ...]] = field(default_factory=dict)
+    generations: dict[Queue | Slot, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -305,7 +306,9 @@ def _sizes(effect: Effect) -> tuple[int, ...]:
 
 def _widened(system: ClosedSystem, bounds: _Bounds, told: Mapping[Gpu, Collection[int]]) -> _Bounds:
     """What results there can be, judged by what the programs may do under the bounds so far."""
-    wider = _Bounds(dict(bounds.free_bytes), dict(bounds.issued), dict(bounds.forks), dict(bounds.items))
+    wider = _Bounds(
+        dict(bounds.free_bytes), dict(bounds.issued), dict(bounds.forks), dict(bounds.items), dict(bounds.generations)
+    )
     for point in system.points:
         match effect := point.effect:
             case QueryFree(gpu=gpu):
@@ -322,9 +325,23 @@ def _widened(system: ClosedSystem, bounds: _Bounds, told: Mapping[Gpu, Collectio
                 wider.forks[name] = max(forks, bounds.forks.get(name, 0))
             case Put(queue=place, item=item) | Exchange(slot=place, value=item):
                 known = wider.items.setdefault(place, (None,) if isinstance(place, Slot) else ())
-                if item not in known:
+                if item not in known and bounds.generations.get(place, 0) < _puts(system, place):
+                    # A value that is made from the one before it, as a counter is, is of the next generation; there
+                    # are no more generations than values are put there.
                     wider.items[place] = (*known, item)
+                    wider.generations[place] = bounds.generations.get(place, 0) + 1
     return wider
+
+
+def _puts(system: ClosedSystem, place: Queue | Slot) -> int:
+    """How often all actors together may put a value into a queue or a slot."""
+
+    def puts(effect: Effect) -> bool:
+        if isinstance(effect, Exchange):
+            return effect.slot == place and effect.value is not None
+        return isinstance(effect, Put) and effect.queue == place
+
+    return system.longest(lambda point: puts(point.effect))
 
 
 def _forks(point: Point, name: str) -> bool:

@@ -11,7 +11,16 @@ from typing import Any
 from cuzklab.check.findings import CheckResult, Finding
 from cuzklab.check.replay import Replayed, replay
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Compute, Effect, Launch, OutOfDeviceMemory, Upload, live_buffers, live_bytes
+from cuzklab.policies.effects import (
+    Compute,
+    Copy,
+    Effect,
+    Launch,
+    OutOfDeviceMemory,
+    Upload,
+    live_buffers,
+    live_bytes,
+)
 from cuzklab.policies.model import Gpu, Lock
 from cuzklab.trace import (
     TABLES,
@@ -123,6 +132,7 @@ class _Rows:
         self._blocked: dict[str, tuple[int, str, str]] = {}  # since when an actor is blocked, by whom, kind of wait
         self._held: dict[tuple[str, Lock], LockUse] = {}
         self._launches: dict[str, int] = {}
+        self._queued: dict[Upload, int] = {}  # when an upload was queued whose copy is under way
 
     def record(self, steps: list[Replayed]) -> None:
         for step in steps:
@@ -148,15 +158,21 @@ class _Rows:
             self._launches[step.actor] = step.step
             return
         self._span(step.actor, step.effect, start, step.step + 1)
-        if isinstance(step.effect, Upload):
-            worker, partition = self._who(step.actor)
-            effect = step.effect
-            self._recorder.add(
-                Transfer(
-                    step.step, step.step + 1, step.step, effect.source.size_bytes, "h2d",
-                    effect.asynchronous(step.before), effect.stream.name, effect.stream.gpu.index, worker, partition,
-                )
-            )  # fmt: skip
+        if isinstance(step.effect, Upload) and step.effect.asynchronous(step.before):
+            self._queued[step.effect] = step.step  # the copy itself ends by a step of its own
+        elif isinstance(step.effect, Upload):
+            self._transfer(step, step.effect, start, pinned=False)
+        elif isinstance(step.effect, Copy):
+            self._transfer(step, step.effect.upload, self._queued.get(step.effect.upload, start), pinned=True)
+
+    def _transfer(self, step: Replayed, upload: Upload, start: int, pinned: bool) -> None:
+        worker, partition = self._who(step.actor)
+        self._recorder.add(
+            Transfer(
+                start, step.step + 1, start, upload.source.size_bytes, "h2d", pinned, upload.stream.name,
+                upload.stream.gpu.index, worker, upload.partition.name or partition,
+            )
+        )  # fmt: skip
 
     def _span(self, actor: str, effect: Effect, start: int, end: int) -> None:
         worker, partition = self._who(actor)
@@ -279,6 +295,6 @@ def _category(effect: Effect) -> str:
             return "cpu"
         case Launch():
             return "gpu"
-        case Upload():
+        case Upload() | Copy():
             return "transfer"
     return "memory" if effect.lasts else "sync"

@@ -4,13 +4,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cuzklab.check.automaton import ENDED
+from cuzklab.check.claims import Watched, watched
 from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waiting_of, waits_for_ever
 from cuzklab.check.findings import Exploration, Finding, Step
 from cuzklab.check.model import Fault, Model, State
-from cuzklab.check.search import Budget, LimitReached, Progress, Survey, real_schedule, survey
+from cuzklab.check.search import LARGE, Budget, LimitReached, Progress, Survey, real_schedule, survey
 from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, tidy
-from cuzklab.check.words import deadlock_message, fault_message, leak_message
+from cuzklab.check.starvation import starved
+from cuzklab.check.symmetry import Symmetry
+from cuzklab.check.words import claim_message, deadlock_message, fault_message, leak_message, starvation_message
 from cuzklab.errors import BadInput
+from cuzklab.policies.claims import Claim
 from cuzklab.policies.effects import Effect
 from cuzklab.policies.model import HostBuffer, Lock, Program, Slot
 
@@ -61,6 +66,8 @@ def explore(
     max_states: int = MAX_STATES,
     seconds: float = SECONDS,
     progress: Progress | None = None,
+    claims: Sequence[Claim] = (),
+    large: int = LARGE,
 ) -> Exploration:
     """Explore every interleaving of some programs.
 
@@ -82,6 +89,10 @@ def explore(
         Wall time of all of them.
     progress : callable, optional
         Called now and then with the states of the search in hand and the seconds since the start.
+    claims : sequence of Claim
+        Assertions over states, to be judged in each.
+    large : int
+        States from which on the survey goes on in compiled code; 0: from the start. It changes nothing else.
 
     Raises
     ------
@@ -94,26 +105,33 @@ def explore(
             raise BadInput(f"{name} must be positive, not {value}")
     budget = Budget(max_states, seconds, progress)
     model = Model(programs, queue_bound, merge)
-    seen = survey(model, budget, partial_order, symmetric)
+    seen = survey(model, budget, partial_order, symmetric, claims, large)
     futures = Futures(model)
-    found = _causes(model, futures, seen)
-    quests = [Quest(_goal(model, futures, item), _first_schedule(seen, item)) for item in found]
+    judged = watched(model, claims)
+    found = _causes(model, futures, seen, judged)
+    quests = [Quest(_goal(model, futures, item, judged, seen.symmetry), _first_schedule(seen, item)) for item in found]
     if shortest and not seen.stopped:
         try:
             shorten(model, quests, budget, seen.reduction, seen.symmetry)
         except (LimitReached, KeyboardInterrupt):
             pass  # those that are not proved say so
     findings = [
-        _finding(model, futures, item.cause, tidy(model, quest.goal, quest.schedule), quest.proved)
+        _finding(
+            model, futures, item.cause,
+            _under_true_names(model, item.cause, judged, tidy(model, quest.goal, quest.schedule), seen.symmetry),
+            quest.proved,
+        )
         for item, quest in zip(found, quests, strict=True)
-    ]
+    ]  # fmt: skip
+    findings += _starvations(model, seen)
     findings.sort(key=lambda finding: (len(finding.schedule), finding.kind, finding.effect))
     outcomes = {_outcome(item) for item in found if not item.everyone}
     if seen.ended:
         outcomes.add("ok")
     return Exploration(
-        tuple(findings), len(seen.parents), budget.used_s, not seen.stopped, seen.stopped, frozenset(outcomes),
+        tuple(findings), seen.states, budget.used_s, not seen.stopped, seen.stopped, frozenset(outcomes),
         tuple(f"{effect} @ {where}" for effect, where in sorted(model.caught)), programs, queue_bound,
+        seen.depth,
     )  # fmt: skip
 
 
@@ -172,7 +190,7 @@ def leaks(model: Model, state: State) -> list[tuple[str, str, str]]:
     return found
 
 
-def _causes(model: Model, futures: Futures, seen: Survey) -> list[_Found]:
+def _causes(model: Model, futures: Futures, seen: Survey, judged: Sequence[Watched]) -> list[_Found]:
     found: dict[Cause, _Found] = {}
     for (slot, node, move), state in seen.faults.items():
         cause = _fault_cause(move.fault, model.nodes[node].actor)
@@ -190,14 +208,24 @@ def _causes(model: Model, futures: Futures, seen: Survey) -> list[_Found]:
             cause = _leak_cause(leak)
             item = found.setdefault(cause, _Found(cause, everyone=True))
             item.states.append((state, None))
+    for place, state in seen.broken.items():
+        cause = Cause("claim", (judged[place].claim.text,))
+        found[cause] = _Found(cause, [(state, None)], everyone=True)
     return list(found.values())
+
+
+def _claim_of(cause: Cause, judged: Sequence[Watched]) -> Watched:
+    return next(claim for claim in judged if claim.claim.text == cause.sites[0])
 
 
 # --- shortest schedules ----------------------------------------------------------------------------------------------
 
 
-def _goal(model: Model, futures: Futures, item: _Found) -> Goal:
+def _goal(model: Model, futures: Futures, item: _Found, judged: Sequence[Watched], symmetry: Symmetry | None) -> Goal:
     cause = item.cause
+    if cause.kind == "claim":
+        claim = _claim_of(cause, judged)
+        return Goal(((),), state=lambda state: claim.broken(state, symmetry))
     if item.everyone:
         return Goal(
             (all_ended(model),), state=lambda state: any(_leak_cause(leak) == cause for leak in leaks(model, state))
@@ -219,20 +247,69 @@ def _core_at(model: Model, futures: Futures, state: State, cause: Cause) -> Core
     )
 
 
+def _under_true_names(
+    model: Model, cause: Cause, judged: Sequence[Watched], schedule: list[int], symmetry: Symmetry | None
+) -> list[int]:
+    """The schedule to a broken claim by those actors under whose names it is broken."""
+    if cause.kind != "claim" or symmetry is None:
+        return schedule
+    claim = Watched(model, _claim_of(cause, judged).claim)
+    for renaming in (None, *symmetry.all_renamings()):
+        named = schedule if renaming is None else [renaming.slot(slot) for slot in schedule]
+        state = model.initial()
+        for slot in named:
+            state = model.move(state, slot).apply(state)
+        if claim.broken(state):
+            return named
+    raise AssertionError("a claim that is broken under some names is broken by those who have them")
+
+
 # --- findings --------------------------------------------------------------------------------------------------------
 
 
-def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], shortest: bool) -> Finding:
+def _steps(model: Model, schedule: Iterable[int]) -> tuple[list[Step], State, Fault | None]:
+    """A schedule in words, the state after it, and the fault of its last step."""
     steps, state, fault = [], model.initial(), None
     for slot in schedule:
         node = model.node(state, slot)
-        phase = "end" if node.begun else "start" if node.effect.two_steps else ""
-        steps.append(Step(len(steps) + 1, node.actor, str(node.effect), phase, node.where))
         move = model.move(state, slot)
+        phase = "end" if node.begun else "start" if model.begins(node, move) else ""
+        steps.append(Step(len(steps) + 1, node.actor, str(node.effect), phase, node.where))
         if move.fault is not None:
             fault = move.fault
         else:
             state = move.apply(state)
+    return steps, state, fault
+
+
+def _starvations(model: Model, seen: Survey) -> list[Finding]:
+    found: dict[tuple[str, ...], Finding] = {}
+    for one in starved(model, model.initial(), seen.edges) if seen.edges else ():
+        steps, *_ = _steps(model, (*one.prefix, *one.loop))
+        nodes = {state[slot] for state in one.states for slot in one.slots if state[slot] > ENDED}
+        concerned = [model.nodes[number] for number in sorted(nodes)]
+        sites = tuple(sorted({site(node.effect, node.where, node.actor) for node in concerned}))
+        actors = tuple(model.names[slot] for slot in one.slots)
+        others = dict.fromkeys(model.names[slot] for slot in one.loop if slot not in one.slots)
+        message = starvation_message(actors, [str(node.effect) for node in concerned], one.passed, tuple(others))
+        node = concerned[0]
+        finding = Finding(
+            "starvation", message, tuple(steps), str(node.effect), node.where, actors, (), sites, False,
+            len(one.prefix) + 1,
+        )  # fmt: skip
+        if sites not in found or len(steps) < len(found[sites].schedule):
+            found[sites] = finding
+    return list(found.values())
+
+
+def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], shortest: bool) -> Finding:
+    steps, state, fault = _steps(model, schedule)
+    if cause.kind == "claim":
+        last = steps[-1] if steps else None
+        return Finding(
+            "claim", claim_message(cause.sites[0], last and last.actor), tuple(steps), last.effect if last else "",
+            last.where if last else "", (last.actor,) if last else (), (), cause.sites, shortest,
+        )  # fmt: skip
     if fault is not None:
         actor = steps[-1].actor
         message = fault_message(actor, fault.fault, fault.effect, fault.where, model.view(state))

@@ -9,7 +9,7 @@ from cuzklab.policies.model import Program
 
 KINDS = (
     "oom", "capacity_deadlock", "lock_order_deadlock", "lost_wakeup", "use_after_free", "double_free", "leak",
-    "release_by_non_owner", "unbounded_queue", "request_above_capacity", "wrong_device",
+    "release_by_non_owner", "unbounded_queue", "request_above_capacity", "starvation", "wrong_device", "claim",
 )  # fmt: skip
 
 
@@ -47,6 +47,8 @@ class Finding:
         these and in the kind are the same.
     shortest : bool
         No schedule with fewer steps shows the same defect at the same place.
+    loop_from : int or None
+        Of a starvation: the step from which the schedule repeats itself for ever.
     """
 
     kind: str
@@ -58,6 +60,7 @@ class Finding:
     wait_for: tuple[Waiting, ...] = ()
     sites: tuple[str, ...] = ()
     shortest: bool = False
+    loop_from: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -81,6 +84,8 @@ class Exploration:
         Effects that can run out of device memory where a program deals with it.
     programs : mapping
         What was explored, so that a schedule can be replayed.
+    depth : int
+        Steps of the longest of the ways by which states were first reached.
     """
 
     findings: tuple[Finding, ...]
@@ -92,6 +97,7 @@ class Exploration:
     caught: tuple[str, ...] = ()
     programs: Mapping[str, Sequence[Program]] = field(default_factory=dict, repr=False)
     queue_bound: int = 0
+    depth: int = 0
 
     @property
     def verdict(self) -> str:
@@ -139,6 +145,7 @@ class CheckResult:
             "verdict": self.verdict,
             "findings": [finding.to_json() for finding in self.findings],
             "states": self.states,
+            "depth": self.exploration.depth,
             "seconds": round(self.seconds, 3),
             "complete": self.complete,
             "stopped": self.exploration.stopped,

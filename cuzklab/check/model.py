@@ -7,8 +7,9 @@ from those values to a `Move`, filled as states come by: the rules of `cuzklab.p
 each row of a table, not once for each state.
 
 The abstraction: there is no time, and any actor that can move may be the next to do so. An effect takes place in one
-indivisible step, except those that declare ``two_steps`` (a launch), whose start and end are steps of their own, so
-that others see the busy device and the scratch memory. An upload is done as soon as it is queued.
+indivisible step, except those that declare ``two_steps`` (a launch, a copy from pageable memory), whose start and end
+are steps of their own, so that others see the busy device and the scratch memory. A copy from pinned memory is an actor
+of its own, ``w0/copy``, whose one step is the end of the copy; it may come at any time after the upload was queued.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Effect, Fork, Join, OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.effects import Copy, Effect, Fork, Join, Launch, OutOfDeviceMemory, PolicyFault
 from cuzklab.policies.model import Flag, Lock, Program, Queue
 
 State = tuple[int, ...]
@@ -207,6 +208,12 @@ class Model:
     def node(self, state: State, slot: int) -> Node:
         return self.nodes[state[slot]]
 
+    def begins(self, node: Node, move: Move) -> bool:
+        """Whether a move is the first of two steps of an effect, or fails where it would be."""
+        if move.fault is not None or move.blocked:
+            return isinstance(node.effect, Launch)
+        return self.nodes[move.following].begun is node
+
     def living(self, state: State) -> list[int]:
         """Slots of the actors that were started and have not ended."""
         return [slot for slot in self.actor_slots if state[slot] > ENDED]
@@ -266,9 +273,13 @@ class Model:
         if isinstance(effect, Join):
             view.written.clear()  # a name is used once only, so that it does not depend on when its bearer was joined
         if isinstance(effect, Fork):
-            self._start_child(view, node, effect, updates)
+            (task,) = map(self.names.__getitem__, view.written)
+            self._start_child(view, node, task, effect.program, fork_origin(node, effect), updates)
+        elif not node.begun and (copy := effect.beside(view)) is not None:
+            self._start_child(view, node, self._name_of_copy(view, actor), copy, copy, updates)
         if following == ENDED and slot in self.parents:
-            view.write(("task", actor), "ended")
+            # Nobody joins a copy, so its name is free again.
+            view.write(("task", actor), None if isinstance(effect, Copy) else "ended")
         for written, value in view.written.items():
             updates[written] = self.number(written, value)
             key = self.names[written]
@@ -288,15 +299,29 @@ class Model:
             if not isinstance(following, Escape):
                 self.caught[str(effect), node.where] = None
             return following
+        if effect.asynchronous(view):
+            return self.unfolding.received(node, result)
         if effect.two_steps:
             return self.unfolding.started(node)
         effect.finish(view, actor)
         return self.unfolding.received(node, result)
 
-    def _start_child(self, view: StateView, node: Node, effect: Fork, updates: dict[int, int]) -> None:
-        (task,) = map(self.names.__getitem__, view.written)
+    def _name_of_copy(self, view: StateView, actor: str) -> tuple[str, str]:
+        """The key of the task that a copy is; numbered while earlier copies of the actor are under way."""
+        name, number = f"{actor}/copy", 1
+        task = ("task", name)
+        while view.read(task) is not None:
+            number += 1
+            task = ("task", f"{name}#{number}")
+        view.write(task, "running")
+        return task
+
+    def _start_child(
+        self, view: StateView, node: Node, task: tuple[str, str], program: Program, origin: Hashable,
+        updates: dict[int, int],
+    ) -> None:  # fmt: skip
         child = task[1]
-        root = self.unfolding.root(child, (effect.program,), origin=fork_origin(node, effect))
+        root = self.unfolding.root(child, (program,), origin=origin)
         slot = self.actor_slot(child)
         self.parents[slot] = self._slots["actor", node.actor]
         updates[slot] = root

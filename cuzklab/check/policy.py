@@ -5,9 +5,10 @@ from typing import Any
 
 from cuzklab.check.explore import MAX_STATES, QUEUE_BOUND, SECONDS, explore
 from cuzklab.check.findings import CheckResult
-from cuzklab.check.search import Progress
+from cuzklab.check.search import LARGE, Progress
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
+from cuzklab.policies.claims import Claim
 from cuzklab.policies.engine import split_call
 from cuzklab.policies.model import Gpu, Partition, Program, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
@@ -29,6 +30,11 @@ def worker_programs(
             proof = gpu.index * workers + number
             programs[name] = tuple(_program(policy, Partition(proof, index, sizes), gpu) for index in range(partitions))
     return programs
+
+
+def claims_of(policy: Policy) -> tuple[Claim, ...]:
+    """What the policy's author claims of every state."""
+    return tuple(getattr(policy.module, "claims", ()))
 
 
 def _program(policy: Policy, partition: Partition, gpu: Gpu) -> Program:
@@ -56,6 +62,7 @@ def check(
     max_states: int = MAX_STATES,
     seconds: float = SECONDS,
     progress: Progress | None = None,
+    large: int = LARGE,
 ) -> CheckResult:
     """Explore every interleaving of a policy's workers.
 
@@ -75,7 +82,7 @@ def check(
     devices : int
     margin_bytes : int
         What the engine leaves free when it decides by the amount of free memory.
-    partial_order, merge, symmetric, shortest, queue_bound, max_states, seconds, progress
+    partial_order, merge, symmetric, shortest, queue_bound, max_states, seconds, progress, large
         As for `explore`.
 
     Raises
@@ -96,7 +103,7 @@ def check(
     exploration = explore(
         worker_programs(policy, workers=workers, partitions=partitions, gpus=gpus, sizes=sizes),
         partial_order=partial_order, merge=merge, symmetric=symmetric, shortest=shortest, queue_bound=queue_bound,
-        max_states=max_states, seconds=seconds, progress=progress,
+        max_states=max_states, seconds=seconds, progress=progress, claims=claims_of(policy), large=large,
     )  # fmt: skip
     conditions: Mapping[str, Any] = {
         "workers": workers, "partitions": partitions, "devices": devices, "vram_bytes": vram_bytes,

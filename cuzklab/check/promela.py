@@ -13,6 +13,9 @@ everybody waits or is about to fail: what a deadlock of some beside a certain fa
 
 Sizes are counted in the largest unit that divides all of them. Not translated, because nothing shared depends on it:
 how long anything takes, `Compute`, and how many pieces of work entered a stream on which no event is recorded.
+
+A stream is a queue with a process of its own: uploads from pinned memory stand in it, and events that whatever comes
+later waits for; kernels and copies from pageable memory begin when it is empty.
 """
 
 import re
@@ -21,9 +24,10 @@ from dataclasses import dataclass
 
 from cuzklab.check.closure import END, ClosedSystem, Failure, Point
 from cuzklab.check.promela_names import Names, Variables
-from cuzklab.check.promela_rules import HAS_ENDED, IMPOSSIBLE, Option, end_of_launch, options
+from cuzklab.check.promela_rules import HAS_ENDED, IMPOSSIBLE, Option, end_of_work, options, stream_steps
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Fork, Launch
+from cuzklab.policies.effects import Fork, Launch, Upload
+from cuzklab.policies.model import Stream
 
 ALL_ENDED, UNLISTED = 1, 2  # values of `fault`; the latter: a value that `closure` thought impossible
 _MAX_ACTORS, _MAX_INDIVISIBLE_STEPS = 250, 2040  # of one model: a little below what SPIN takes
@@ -118,8 +122,16 @@ class _System:
     faults: dict[Failure, int]  # numbers of the faults of all systems
 
     def processes(self) -> list[str]:
-        """The process of each actor."""
-        return [self._process(actor) for actor in self.names.identities]
+        """The process of each actor, and of each stream in which something can stand."""
+        actors = [self._process(actor) for actor in self.names.identities]
+        return actors + [self._stream_process(number, stream) for number, stream in enumerate(self.names.entries)]
+
+    def _stream_process(self, number: int, stream: Stream) -> str:
+        steps = [
+            f":: d_step {{ {' && '.join(['fault == 0', *option.guards])} -> {'; '.join(option.changes)} }}"
+            for option in stream_steps(self.names, stream)
+        ]
+        return "\n".join([f"proctype {self.prefix}_stream{number}() {{", "end_idle: do", *steps, "od", "}"])
 
     def beginning(self) -> str:
         """What starts the processes; to be called when all were translated."""
@@ -128,6 +140,7 @@ class _System:
             f"running = {sum(root != END for root in roots.values())}",
             *(f"{name} = {value}" for name, value in self.names.initial.items() if value),
             *(f"run {self._process_name(actor)}()" for actor in self.names.identities if roots.get(actor) != END),
+            *(f"run {self.prefix}_stream{number}()" for number in range(len(self.names.entries))),
         ]
         return "; ".join(statements)
 
@@ -149,8 +162,8 @@ class _System:
         for point in system.points:
             if point.actor == actor:
                 lines += [f"{_label(point.number)}: if", *self._texts(point, options(self.names, point)), "fi;"]
-                if isinstance(point.effect, Launch):
-                    end = end_of_launch(self.names, point)
+                if isinstance(point.effect, Launch | Upload):
+                    end = end_of_work(self.names, point)
                     lines += [f"{_label(point.number)}_under_way: if", *self._texts(point, [end]), "fi;"]
         # Whoever failed goes round for ever, so that a schedule that ends so is no deadlock.
         return "\n".join([*lines, "crashed: fault != 0; goto crashed;", "end_ended: false", "}"])

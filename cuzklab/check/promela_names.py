@@ -6,7 +6,19 @@ from dataclasses import dataclass, field
 
 from cuzklab.check.closure import ClosedSystem
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Acquire, Pin, RecordEvent, Release, Reserve, Unpin, Unreserve, WaitEvent
+from cuzklab.policies.effects import (
+    Acquire,
+    Effect,
+    Launch,
+    Pin,
+    RecordEvent,
+    Release,
+    Reserve,
+    Unpin,
+    Unreserve,
+    Upload,
+    WaitEvent,
+)
 from cuzklab.policies.model import Buffer, Event, Flag, Gpu, HostBuffer, Queue, Semaphore, Slot, Stream
 
 _MAX_UNITS = 2**30  # sums of two amounts must fit in 31 bits
@@ -57,8 +69,12 @@ class Names:
         Of variables of buffers: expressions under which they are not left; filled as they are named.
     observed : set of Stream
         Streams whose pieces of work are counted, because of their events.
-    awaited : dict of Stream to set of Event
-        What later work of a stream may have to wait for.
+    pinnable : set of HostBuffer
+        Host memory that somebody pins, so that copies from it are asynchronous.
+    entries : dict of Stream to list
+        What may stand in a stream's queue: uploads, and events that what comes later waits for.
+    used, filled : set of Buffer
+        Those that work may be under way on, and that a copy may be under way to.
     left : dict
         Things that can be left at the end, each with a variable that is 0 without it; filled as they are named.
     """
@@ -76,9 +92,19 @@ class Names:
         waits = [effect for effect in effects if isinstance(effect, WaitEvent)]
         self.observed = {effect.stream for effect in effects if isinstance(effect, RecordEvent)}
         self.observed |= {effect.event.stream for effect in waits}
-        self.awaited: dict[Stream | None, set[Event]] = {}
-        for effect in waits:
-            self.awaited.setdefault(effect.stream, set()).add(effect.event)
+        self.pinnable = {effect.buffer for effect in effects if isinstance(effect, Pin)}
+        self.entries: dict[Stream, list[Upload | Event]] = {}
+        self.used = {buffer for effect in effects for buffer in _buffers(effect)}
+        self.filled: set[Buffer] = set()
+        for effect in effects:
+            entry: Upload | Event | None = None
+            if isinstance(effect, Upload):
+                self.filled.update(effect.targets)
+                entry = effect if effect.source in self.pinnable else None
+            elif isinstance(effect, WaitEvent) and effect.stream is not None:
+                entry = effect.event
+            if entry is not None and entry not in self.entries.setdefault(effect.stream, []):
+                self.entries[effect.stream].append(entry)
 
     def units(self, size_bytes: int) -> int:
         units = size_bytes // self.system.unit_bytes
@@ -102,6 +128,31 @@ class Names:
 
     def stream(self, kind: str, stream: Stream) -> str:
         return self.variables.name(kind, stream.gpu.index, stream)
+
+    def fifo(self, stream: Stream) -> str:
+        """The queue of a stream: what was put there without waiting for it."""
+        room = self.system.longest(
+            lambda point: isinstance(point.effect, Upload | WaitEvent) and point.effect.stream == stream
+        )
+        if not 0 < room < 255:
+            raise BadInput(f"stream {stream.name}: {room} pieces of work have no translation")
+        key = (stream.gpu.index, stream, room)
+        return self.variables.name("stream", *key, type="chan", size=f" = [{room}] of {{ byte }}")
+
+    def entry(self, stream: Stream, entry: Upload | Event) -> int:
+        """What stands for a piece of work in the queue of its stream."""
+        return self.entries[stream].index(entry) + 1
+
+    def clear(self, stream: Stream) -> tuple[str, ...]:
+        """That a stream has no work and waits for nothing."""
+        queued = (f"len({self.fifo(stream)}) == 0",) if stream in self.entries else ()
+        return (f"{self.stream('at_work', stream)} == 0", *queued)
+
+    def source(self, kind: str, source: HostBuffer) -> str:
+        return self.variables.name(kind, source)
+
+    def on_buffer(self, kind: str, buffer: Buffer) -> str:
+        return self.variables.name(kind, buffer.owner, buffer.serial, buffer)
 
     def lock(self, effect: Acquire | Release) -> str:
         name = self.variables.name("lock", effect.lock)
@@ -145,3 +196,10 @@ class Names:
         if isinstance(value, Buffer):
             self.kept.setdefault(self.live(value), set()).add(f"{self.slot(slot)} == {number}")
         return number
+
+
+def _buffers(effect: Effect) -> tuple[Buffer, ...]:
+    """Device memory that an effect works on."""
+    if isinstance(effect, Upload):
+        return effect.targets
+    return effect.uses if isinstance(effect, Launch) else ()

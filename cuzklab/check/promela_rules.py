@@ -41,7 +41,7 @@ from cuzklab.policies.effects import (
     WaitClear,
     WaitEvent,
 )
-from cuzklab.policies.model import Buffer, Event, Gpu, Stream
+from cuzklab.policies.model import Buffer, Event, Gpu, Priority, Stream, priority_of
 
 RUNNING, HAS_ENDED, JOINED = 1, 2, 3  # states of a forked program; 0 before it is forked
 IMPOSSIBLE = Failure("unlisted", "")  # a value that `closure` did not think of
@@ -114,8 +114,10 @@ def _free(names: Names, point: Point, effect: Free) -> list[Option]:
     if buffer.pooled:
         pool = names.of("pool", buffer.gpu)
         changes.append(f"{pool} = {pool} + {units}")
+    used = names.on_buffer("used", buffer) if buffer in names.used else "0"
     return [
-        Option((*idle, f"{live} > 0"), tuple(changes), _next(point)),
+        Option((*idle, f"{live} > 0", f"{used} == 0"), tuple(changes), _next(point)),
+        Option((*idle, f"{live} > 0", f"{used} > 0"), (), _failure(point, "use_after_free")),
         Option((*idle, f"{live} == 0"), (), _failure(point, "double_free")),
     ]
 
@@ -142,12 +144,20 @@ def _unreserve(names: Names, point: Point, effect: Unreserve) -> list[Option]:
     ]
 
 
-def _pin(names: Names, point: Point, effect: Pin | Unpin) -> list[Option]:
-    return [Option((), (f"{names.pinned(effect)} = {int(isinstance(effect, Pin))}",), _next(point))]
+def _pin(names: Names, point: Point, effect: Pin) -> list[Option]:
+    return [Option((), (f"{names.pinned(effect)} = 1",), _next(point))]
+
+
+def _unpin(names: Names, point: Point, effect: Unpin) -> list[Option]:
+    reading = names.source("reading", effect.buffer)
+    return [
+        Option((f"{reading} == 0",), (f"{names.pinned(effect)} = 0",), _next(point)),
+        Option((f"{reading} > 0",), (), _failure(point, "use_after_free")),
+    ]
 
 
 def _misuse(
-    names: Names, point: Point, gpu: Gpu, buffers: Sequence[Buffer], guards: tuple[str, ...] = ()
+    names: Names, point: Point, gpu: Gpu, buffers: Sequence[Buffer], guards: tuple[str, ...], fills: bool
 ) -> tuple[list[Option], list[str]]:
     """What goes wrong where work of a device is given buffers, the first of them first; and when nothing does."""
     options, well = [], []
@@ -157,7 +167,23 @@ def _misuse(
         live = names.live(buffer)
         options.append(Option((*guards, *well, f"{live} == 0"), (), _failure(point, "use_after_free")))
         well.append(f"{live} > 0")
+        if not fills and buffer in names.filled:
+            filling = names.on_buffer("filling", buffer)
+            options.append(Option((*guards, *well, f"{filling} > 0"), (), _failure(point, "use_after_free")))
+            well.append(f"{filling} == 0")
     return options, well
+
+
+def _under_way(names: Names, effect: Upload | Launch, change: str) -> list[str]:
+    """What counts work under way, as it begins (++) or ends (--)."""
+    upload = isinstance(effect, Upload)
+    buffers = effect.targets if upload else effect.uses
+    counters = [names.of("busy", effect.stream.gpu)]
+    counters += [names.on_buffer("used", buffer) for buffer in buffers]
+    if upload:
+        counters += [names.on_buffer("filling", buffer) for buffer in buffers]
+        counters.append(names.source("reading", effect.source))
+    return [counter + change for counter in counters]
 
 
 def _counted(names: Names, stream: Stream, *kinds: str) -> list[str]:
@@ -165,13 +191,36 @@ def _counted(names: Names, stream: Stream, *kinds: str) -> list[str]:
 
 
 def _upload(names: Names, point: Point, effect: Upload) -> list[Option]:
-    # The copy is done as soon as it is queued, so that nobody sees the device busy with it.
-    freed = names.freed(effect.source)
-    options, well = _misuse(names, point, effect.stream.gpu, effect.targets, (f"{freed} == 0",))
-    options.append(Option((f"{freed} != 0",), (), _failure(point, "use_after_free")))
-    well.append(f"{freed} == 0")
-    changes = _counted(names, effect.stream, "issued", "done")
-    return [*options, Option(tuple(well), tuple(changes), _next(point))]
+    found: list[Option] = []
+    pinned = names.source("pinned", effect.source) if effect.source in names.pinnable else "0"
+    at_work = names.stream("at_work", effect.stream)
+    for asynchronous in (False, True) if effect.source in names.pinnable else (False,):
+        guards = (f"{pinned} == 1",) if asynchronous else (f"{pinned} == 0", *names.clear(effect.stream))
+        freed = names.freed(effect.source)
+        wrong, well = _misuse(
+            names, point, effect.stream.gpu, effect.targets, (*guards, f"{freed} == 0"), fills=True
+        )  # fmt: skip
+        found += [*wrong, Option((*guards, f"{freed} != 0"), (), _failure(point, "use_after_free"))]
+        changes = [*_counted(names, effect.stream, "issued"), *_under_way(names, effect, "++")]
+        if asynchronous:
+            changes.append(f"{names.fifo(effect.stream)}!{names.entry(effect.stream, effect)}")
+        else:
+            changes.append(f"{at_work}++")
+        found.append(Option((*guards, f"{freed} == 0", *well), tuple(changes), _next(point) if asynchronous else None))
+    return found
+
+
+def stream_steps(names: Names, stream: Stream) -> list[Option]:
+    """What a device does by itself with what stands first in the queue of a stream."""
+    fifo, found = names.fifo(stream), []
+    for number, entry in enumerate(names.entries[stream], 1):
+        first = (f"{fifo}?[{number}]", f"{names.stream('at_work', stream)} == 0")
+        if isinstance(entry, Event):
+            found.append(Option((*first, _fired(names, entry)), (f"{fifo}?{number}",), None))
+        else:
+            changes = (f"{fifo}?{number}", *_under_way(names, entry, "--"), *_counted(names, stream, "done"))
+            found.append(Option(first, changes, None))
+    return found
 
 
 def _record_event(names: Names, point: Point, effect: RecordEvent) -> list[Option]:
@@ -179,45 +228,41 @@ def _record_event(names: Names, point: Point, effect: RecordEvent) -> list[Optio
     return _by_value(names, point, issued, lambda event: event.count)
 
 
+def _fired(names: Names, event: Event) -> str:
+    return f"{names.stream('done', event.stream)} >= {event.count}"
+
+
 def _wait_event(names: Names, point: Point, effect: WaitEvent) -> list[Option]:
-    done = f"{names.stream('done', effect.event.stream)} >= {effect.event.count}"
+    done = _fired(names, effect.event)
     if effect.stream is None:
         return [Option((done,), (), _next(point))]
-    return [
-        Option((done,), (), _next(point)),
-        Option((f"!({done})",), (f"{_after(names, effect.stream, effect.event)} = 1",), _next(point)),
-    ]
-
-
-def _after(names: Names, stream: Stream, event: Event) -> str:
-    return names.variables.name("after", stream.gpu.index, stream, event.stream.gpu.index, event.stream, event.count)
+    entry = f"{names.fifo(effect.stream)}!{names.entry(effect.stream, effect.event)}"
+    return [Option((done,), (), _next(point)), Option((f"!({done})",), (entry,), _next(point))]
 
 
 def _launch(names: Names, point: Point, effect: Launch) -> list[Option]:
-    gpu, awaited = effect.gpu, sorted(names.awaited.get(effect.stream, ()), key=str)
-    marks = [_after(names, effect.stream, event) for event in awaited]
-    ready = tuple(
-        f"({mark} == 0 || {names.stream('done', event.stream)} >= {event.count})"
-        for mark, event in zip(marks, awaited, strict=True)
-    )
-    options, changes, room = [], [f"{mark} = 0" for mark in marks], ready
+    gpu, ready = effect.gpu, names.clear(effect.stream)
+    options, changes, room = [], [], ready
     if effect.scratch_bytes:
         fits, used = _fits(names, gpu, effect.scratch_bytes, pooled=False), names.of("used", gpu)
         room = (*ready, fits)
         changes.append(f"{used} = {used} + {names.units(effect.scratch_bytes)}")
         (failed,) = (branch for branch in point.branches if branch.received is OUT_OF_MEMORY)
         options.append(Option((*ready, f"!({fits})"), (), failed.target))
-    wrong, well = _misuse(names, point, effect.stream.gpu, effect.uses, room)
-    changes += [f"{names.of('busy', gpu)}++", *_counted(names, effect.stream, "issued")]
-    begun = Option((*room, *well), tuple(changes), None)
+    wrong, well = _misuse(names, point, effect.stream.gpu, effect.uses, room, fills=False)
+    changes += [f"{names.stream('at_work', effect.stream)}++", *_under_way(names, effect, "++")]
+    begun = Option((*room, *well), (*changes, *_counted(names, effect.stream, "issued")), None)
     return [*options, *wrong, begun]
 
 
-def end_of_launch(names: Names, point: Point) -> Option:
-    """What happens where a launch is under way."""
+def end_of_work(names: Names, point: Point) -> Option:
+    """What happens where a launch, or a copy from pageable memory, is under way."""
     effect, (after,) = point.effect, [branch for branch in point.branches if branch.received is not OUT_OF_MEMORY]
-    changes = [f"{names.of('busy', effect.gpu)}--", *_counted(names, effect.stream, "done")]
-    if effect.scratch_bytes:
+    changes = [
+        f"{names.stream('at_work', effect.stream)}--", *_under_way(names, effect, "--"),
+        *_counted(names, effect.stream, "done"),
+    ]  # fmt: skip
+    if isinstance(effect, Launch) and effect.scratch_bytes:
         used = names.of("used", effect.gpu)
         changes.append(f"{used} = {used} - {names.units(effect.scratch_bytes)}")
     return Option((), tuple(changes), after.target)
@@ -279,10 +324,11 @@ def _wait_clear(names: Names, point: Point, effect: WaitClear) -> list[Option]:
 
 
 def _free_host(names: Names, point: Point, effect: FreeHost) -> list[Option]:
-    freed = names.freed(effect.buffer)
+    freed, reading = names.freed(effect.buffer), names.source("reading", effect.buffer)
     return [
-        Option((f"{freed} == 0",), (f"{freed} = 1",), _next(point)),
-        Option((f"{freed} != 0",), (), _failure(point, "double_free")),
+        Option((f"{reading} > 0",), (), _failure(point, "use_after_free")),
+        Option((f"{reading} == 0", f"{freed} == 0"), (f"{freed} = 1",), _next(point)),
+        Option((f"{reading} == 0", f"{freed} != 0"), (), _failure(point, "double_free")),
     ]
 
 
@@ -296,6 +342,8 @@ def _exchange(names: Names, point: Point, effect: Exchange) -> list[Option]:
 
 def _put(names: Names, point: Point, effect: Put) -> list[Option]:
     queue, item = names.queue(effect.queue), names.variables.number(effect.queue, effect.item)
+    if priority_of(effect.item) != Priority.NORMAL:
+        raise BadInput(f"queue {effect.queue.name}: items of several priorities have no translation")
     if effect.queue.capacity is not None:
         return [Option((f"nfull({queue})",), (f"{queue}!{item}",), _next(point))]
     return [
@@ -348,7 +396,7 @@ def _failure(point: Point, kind: str) -> Failure:
 
 RULES: dict[type[Effect], Callable[..., list[Option]]] = {
     Acquire: _acquire, Release: _release, Alloc: _alloc, Free: _free,
-    Reserve: _reserve, Unreserve: _unreserve, Pin: _pin, Unpin: _pin,
+    Reserve: _reserve, Unreserve: _unreserve, Pin: _pin, Unpin: _unpin,
     Upload: _upload, RecordEvent: _record_event, WaitEvent: _wait_event,
     Launch: _launch, Compute: _compute, DeviceSync: _device_sync,
     TrimPool: _trim_pool, QueryFree: _query_free, Notify: _notify, Wait: _wait,

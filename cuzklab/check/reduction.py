@@ -5,7 +5,11 @@ that the others can do before A moves again, only *m* is explored. Every schedul
 be preceded by *m*: σ stays possible, does the same, and faults at the same effects; and a schedule that contains *m*
 can have it moved to its front. Programs are finite, so *m* is put off nowhere for ever. Hence each fault, each state in
 which everybody is blocked or about to fault, and each node that an actor can reach is still found. A move that itself
-faults is never taken alone, as it would end the search below it.
+faults is never taken alone, as it would end the search below it. Nor is one that changes something that a claim looks
+at: σ and *m* σ then lead to states that the claim cannot tell apart, as do σ with *m* in its place and *m* in front.
+
+That programs are finite is not assumed: where they can go round, an endless σ could be preceded by *m* again and again,
+so the reduced search comes to a state twice on one path, and the survey is made anew without any reduction.
 
 *m* is known to commute when each key that it touches
 
@@ -37,14 +41,17 @@ class PartialOrder:
 
     def __init__(self, model: Model, symmetry: Symmetry | None = None) -> None:
         self._model, self._symmetry = model, symmetry
-        self._users: dict[int, set[int]] = {}
-        self._guards: dict[int, frozenset[int]] = {}
-        self._relied: set[int] = set()
+        self.users: dict[int, set[int]] = {}
+        self.guards: dict[int, frozenset[int]] = {}
+        self.relied: set[int] = set()
+        self._watched: set[int] = set()
+        self._changed_alone: set[int] = set()
         self._noted: set[tuple[int, int, tuple[int, ...]]] = set()
 
     def restart(self) -> None:
         """Keep what is known, forget what was relied on."""
-        self._relied.clear()
+        self.relied.clear()
+        self._changed_alone.clear()
 
     def note(self, state: State, slot: int) -> None:
         """Take note of what the actor's next effect touches."""
@@ -58,7 +65,7 @@ class PartialOrder:
         held, broken = self._held(state, slot), False
         renamings = self._symmetry.all_renamings() if self._symmetry else ()
         for key in table.touched:
-            if slot in self._users.get(key, ()) and self._guards[key] <= held:
+            if slot in self.users.get(key, ()) and self.guards[key] <= held:
                 continue
             broken |= self._learn(key, slot, held)
             for renaming in renamings:  # what one member does, all do under their own names
@@ -71,12 +78,35 @@ class PartialOrder:
 
     def _learn(self, key: int, user: int, held: frozenset[int]) -> bool:
         """Keep that the user touches a key while it holds some locks; whether that breaks what was relied on."""
-        self._users.setdefault(key, set()).add(user)
-        self._guards[key] = self._guards.get(key, held) & held
-        return key in self._relied
+        self.users.setdefault(key, set()).add(user)
+        self.guards[key] = self.guards.get(key, held) & held
+        return key in self.relied
 
     def alone(self, state: State, slot: int, move: Move) -> bool:
         """Whether the move, which is possible and does not fault, need not be interleaved with those of others."""
+        touched = self.shared(state, slot, move)
+        changed = {changed for changed, _ in move.updates}
+        if changed & self._watched:  # somebody may look at any state in between
+            return False
+        if not self._unshared(state, slot, touched):
+            return False
+        self.relied.update(touched)
+        self._changed_alone |= changed
+        return True
+
+    def watch(self, slots: Iterable[int]) -> None:
+        """Claims look at these slots: moves that change them are interleaved with everything.
+
+        Raises
+        ------
+        AssumptionBroken
+        """
+        self._watched |= set(slots)
+        if self._watched & self._changed_alone:
+            raise AssumptionBroken
+
+    def shared(self, state: State, slot: int, move: Move) -> frozenset[int]:
+        """The keys that a move touches and by which it might fail to commute with those of others."""
         model = self._model
         node = model.node(state, slot)
         touched = model.table(state[slot]).touched
@@ -85,10 +115,7 @@ class PartialOrder:
         if slot in model.parents and move.following == ENDED:
             # The end of a forked program lets a join go on; a fork finds its name taken before and after.
             touched -= {model.key_slot(("task", node.actor))}
-        if not self._unshared(state, slot, touched):
-            return False
-        self._relied.update(touched)
-        return True
+        return touched
 
     def unseen(self, state: State, slot: int) -> bool:
         """Whether the actor's next move neither affects what others can do before it moves again, nor depends on it.
@@ -101,9 +128,9 @@ class PartialOrder:
     def _unshared(self, state: State, slot: int, touched: Iterable[int]) -> bool:
         """Whether each key is for now out of reach of everybody but the actor."""
         for key in touched:
-            for user in self._users[key]:
+            for user in self.users[key]:
                 if user != slot and not self._dormant(state, user, slot):
-                    guards = self._guards[key]
+                    guards = self.guards[key]
                     if not guards or not guards & self._held(state, slot):
                         return False
                     break

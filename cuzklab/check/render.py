@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cuzklab.check.findings import CheckResult, Finding
-from cuzklab.check.words import waiting_in_words
+from cuzklab.check.timeline import graph_lines, timeline_lines
 from cuzklab.units import format_seconds, format_size, sizes_in_words
 
 _STYLES = {"safe": "bold green", "unsafe": "bold red", "unknown": "bold yellow"}
@@ -23,7 +23,10 @@ def verdict_line(result: CheckResult) -> str:
         f"{_count(of['workers'], 'worker')}{devices} × {_count(of['partitions'], 'partition')} on "
         f"{format_size(of['vram_bytes'])}"
     )
-    effort = f"{_count(result.states, 'state')}, {format_seconds(result.seconds)}"
+    effort = (
+        f"{_count(result.states, 'state')}, {_count(result.exploration.depth, 'step')} deep, "
+        f"{format_seconds(result.seconds)}"
+    )
     covered = f"every interleaving covered ({effort})"
     if not result.complete:
         covered = f"not every interleaving was covered: {result.exploration.stopped} ({effort})"
@@ -50,13 +53,10 @@ def schedule_table(finding: Finding) -> Table:
         table.add_column(column)
     for step in finding.schedule:
         effect = sizes_in_words(step.effect) + (f" ({step.phase})" if step.phase else "")
+        if step.step == finding.loop_from:
+            table.add_section()
         table.add_row(str(step.step), escape(step.actor), escape(effect), escape(step.where))
     return table
-
-
-def wait_for_lines(finding: Finding) -> list[str]:
-    """Who waits for whom at the end, a line each."""
-    return [waiting_in_words(wait) for wait in finding.wait_for]
 
 
 def _parts(result: CheckResult, schedules: int) -> Iterable[RenderableType]:
@@ -66,9 +66,12 @@ def _parts(result: CheckResult, schedules: int) -> Iterable[RenderableType]:
         yield Text(f"\n{number}. {finding.kind} after {length}: {finding.message}")
         if number <= schedules:
             yield schedule_table(finding)
+            yield from (Text(f" {line}", no_wrap=True, overflow="ignore") for line in timeline_lines(result, finding))
+            if finding.loop_from:
+                yield Text(f"From step {finding.loop_from} on it repeats itself for ever.")
             if finding.wait_for:
-                yield Text("At its end:")
-                yield from (Text(f"  {line}") for line in wait_for_lines(finding))
+                yield Text("\nWho waits for whom at its end:")
+                yield from (Text(f"  {line}") for line in graph_lines(finding.wait_for, finding.actors))
 
 
 def render(result: CheckResult, schedules: int = 1) -> RenderableType:

@@ -12,11 +12,12 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import permutations
+from math import factorial
 from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape
 from cuzklab.check.model import Model, State, StateTooNarrow
-from cuzklab.policies.effects import PolicyFault, in_order
+from cuzklab.policies.effects import PolicyFault, in_order, in_stream_order
 from cuzklab.policies.model import Partition, Program
 
 
@@ -45,7 +46,7 @@ class Renaming:
                 place = self.slot(slot)
                 if place >= len(renamed):
                     raise StateTooNarrow
-                renamed[place] = self._value(slot, value)
+                renamed[place] = self.value(slot, value)
         return tuple(renamed)
 
     def slot(self, slot: int) -> int:
@@ -61,7 +62,8 @@ class Renaming:
             self._slots[slot] = found
         return found
 
-    def _value(self, slot: int, value: int) -> int:
+    def value(self, slot: int, value: int) -> int:
+        """The number of a slot's value under the other names."""
         key = (slot, value)
         found = self._values.get(key)
         if found is None:
@@ -72,6 +74,8 @@ class Renaming:
                 renamed, name = self.of(model.values[slot][value]), model.names[slot]
                 if isinstance(name, tuple) and name[0] == "live":
                     renamed = in_order(renamed)
+                elif isinstance(name, tuple) and name[0] == "busy":
+                    renamed = in_stream_order(renamed)
                 elif isinstance(name, tuple) and name[0] == "reserved":
                     renamed = tuple(sorted(renamed))
                 found = model.number(self.slot(slot), renamed)
@@ -128,8 +132,10 @@ class Symmetry:
         self._model = model
         self.groups = _groups(model.programs)
         self._renamings: dict[tuple[tuple[int, ...], ...], Renaming] = {}
-        self._families: list[list[list[int]]] = []
+        self.families: list[list[list[int]]] = []
         self._known_actors = 0
+        self._numbers: dict[Renaming, int] = {}
+        self._by_number: dict[int, Renaming] = {}
         self._classes: dict[int, int] = {}
         self._identity = tuple(tuple(range(len(group))) for group in self.groups)
 
@@ -140,8 +146,8 @@ class Symmetry:
         if len(self._model.names) > len(state):
             raise StateTooNarrow
         orders = []
-        for members, families in zip(self.groups, self._families, strict=True):
-            standing = [tuple([self._class(state[slot]) for slot in family]) for family in families]
+        for members, families in zip(self.groups, self.families, strict=True):
+            standing = [tuple([self.class_of(state[slot]) for slot in family]) for family in families]
             orders.append(tuple(sorted(range(len(members)), key=standing.__getitem__)))
         if (key := tuple(orders)) == self._identity:
             return state, None
@@ -154,7 +160,26 @@ class Symmetry:
             there, back = (self._make(orders, inverse) for inverse in (False, True))
             there.inverse, back.inverse = back, there
             self._renamings[orders] = there
+            number = self._number(orders)
+            self._numbers[there], self._by_number[number] = number, there
         return self._renamings[orders]
+
+    def number_of(self, renaming: Renaming) -> int:
+        """The number of a renaming among all: 0 changes nothing."""
+        return self._numbers[renaming]
+
+    def numbered(self, number: int) -> Renaming:
+        return self._by_number[number]
+
+    def _number(self, orders: tuple[tuple[int, ...], ...]) -> int:
+        """By the Lehmer code of each group's permutation."""
+        number = 0
+        for order in orders:
+            rank = 0
+            for place, one in enumerate(order):
+                rank = rank * (len(order) - place) + sum(other < one for other in order[place + 1 :])
+            number = number * factorial(len(order)) + rank
+        return number
 
     def _make(self, orders: tuple[tuple[int, ...], ...], inverse: bool) -> Renaming:
         actors: dict[str, str] = {}
@@ -198,7 +223,7 @@ class Symmetry:
         if len(model.names) > model.width:
             raise StateTooNarrow
 
-    def _class(self, number: int) -> int:
+    def class_of(self, number: int) -> int:
         """The number of the node of the group's first member that a node corresponds to."""
         found = self._classes.get(number)
         if found is None:
@@ -217,13 +242,13 @@ class Symmetry:
     def _find_families(self) -> None:
         """The slots of each member: its own and those of the actors that it forked, the same for all of a group."""
         model = self._model
-        self._families = []
+        self.families = []
         for members in self.groups:
             suffixes = sorted(
                 {model.names[slot][len(name):] for slot in model.actor_slots for name in members
                  if model.names[slot] == name or model.names[slot].startswith(f"{name}/")}
             )  # fmt: skip
-            self._families.append([[self._slot_of(name, suffix) for suffix in suffixes] for name in members])
+            self.families.append([[self._slot_of(name, suffix) for suffix in suffixes] for name in members])
         self._known_actors = len(model.actor_slots)
 
     def _slot_of(self, name: str, suffix: str) -> int:

@@ -76,3 +76,17 @@ def leak_message(thing: str, name: str, owner: str) -> str:
     """One sentence on what is left at the end."""
     taken = f", taken by {owner}" if owner else ""
     return f"Every program has ended, but {thing} {name}{taken} was not given back."
+
+
+def claim_message(text: str, actor: str | None) -> str:
+    """One sentence on a claim that does not hold."""
+    return f"The claim “{text}” does not hold {f'after the last step, by {actor}' if actor else 'at the start'}."
+
+
+def starvation_message(actors: Sequence[str], effects: Sequence[str], passed: bool, others: Sequence[str]) -> str:
+    """One sentence on those who wait or go round for ever though the scheduling is fair."""
+    who, what = " and ".join(actors), ", ".join(dict.fromkeys(effects))
+    if passed:
+        by = f" by {' and '.join(others)}" if others else ""
+        return f"{who} can be passed for ever{by} at {what}: fair scheduling does not make the wait end."
+    return f"{who} can go round for ever ({what}): what would end it never comes on this schedule."

@@ -1,60 +1,31 @@
-"""Verbs on designs: check, run."""
+"""The verb run: a design for real, with locks, kernels and proofs, or the same in virtual time."""
 
-import sys
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
 from cuzklab.cli.options import (
     DEFAULT_STORE,
-    Backend,
+    BackendOrSim,
     Json,
     Out,
     Parameters,
     Policy,
     Vram,
     app,
+    backend_in_force,
     emit,
     format_metric,
-    host_only,
     parameters_of,
     print_table,
     size_of,
 )
 from cuzklab.progress import progress
 
-
-@app.command()
-def check(
-    policy: Policy,
-    workers: Annotated[int, typer.Option(help="Workers of each device.")] = 2,
-    partitions: Annotated[int, typer.Option(help="Partitions that each worker proves, one after another.")] = 1,
-    vram: Vram = "16GiB",
-    devices: Annotated[int, typer.Option(help="Devices.")] = 1,
-    parameters: Parameters = None,
-    schedules: Annotated[int, typer.Option(help="Findings to show step by step.")] = 1,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
-    """Explore every interleaving of a policy at 32 GiB PoRep sizes: exit status 0 safe, 1 unsafe or not covered."""
-    from cuzklab import check as checker
-    from cuzklab import policies
-
-    design = policies.load(policy, **parameters_of(parameters))
-    with progress(f"check {design.name}", quiet=as_json) as report:
-        result = checker.check(
-            design, workers=workers, partitions=partitions, vram_bytes=size_of(vram, "--vram"), devices=devices,
-            progress=lambda states, *_: report(0.0, f"{states:,} states") if sys.stderr.isatty() else None,
-        )  # fmt: skip
-    if out and result.findings:
-        checker.counterexample_run(result, min(result.findings, key=lambda finding: len(finding.schedule)), out)
-    elif out:
-        checker.check_run(result, out)
-    if as_json:
-        emit(result.to_json())
-    else:
-        print(checker.render_text(result, schedules))
-    raise typer.Exit(0 if result.verdict == "safe" else 1)
+if TYPE_CHECKING:
+    from cuzklab.simulate import Simulation
 
 
 @app.command()
@@ -66,11 +37,22 @@ def run(
     workers: Annotated[int, typer.Option(help="GPU workers.")] = 2,
     proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 1,
     partitions: Annotated[int, typer.Option(help="Partitions of each proof.")] = 6,
+    in_flight: Annotated[
+        int | None, typer.Option("-j", "--in-flight", help="Proofs at a time; as many as proofs by default.")
+    ] = None,
+    synthesis_workers: Annotated[int, typer.Option(help="Partitions synthesised at a time.")] = 1,
+    devices: Annotated[int, typer.Option(help="Devices, each with workers of its own.")] = 1,
     vram: Vram = "16GiB",
-    hardware: Annotated[str, typer.Option(help="Profile of the emulated device.")] = "emulated",
+    urgent: Urgent = None,
+    hardware: Annotated[
+        str | None,
+        typer.Option(help="Profile of the emulated device (emulated by default) or of a simulation; a GPU is its own."),
+    ] = None,
     parameters: Parameters = None,
-    backend: Backend = "auto",
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads of each kernel and of each CPU stage.")] = 1,
+    backend: BackendOrSim = "auto",
+    threads: Annotated[
+        int, typer.Option(min=1, help="CPU threads of each CPU stage, and of each kernel of an emulated device.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
     stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
     out: Out = None,
@@ -78,42 +60,82 @@ def run(
 ) -> None:
     """Run a policy for real, with threads, locks, kernels and proofs: exit status 1 if a partition or a proof failed.
 
-    Device memory is given for a 32 GiB PoRep partition; the run gets it in proportion to its circuit's domain.
+    On the GPU where there is one, else on an emulated device. Device memory is given for a 32 GiB PoRep partition; the
+    run gets it in proportion to its circuit's domain, so a large card plays a small one.
     """
     from cuzklab import policies
     from cuzklab.live import run_live
     from cuzklab.trace.store import new_run_place
 
-    host_only(backend)
+    where = backend_in_force(backend, simulated=True)
     design = policies.load(policy, **parameters_of(parameters))
+    if where == "sim":
+        simulation = _in_virtual_time(
+            design, hardware or "rtx5070ti-7995wx", workload, size_of(vram, "--vram"), proofs=proofs,
+            in_flight=in_flight or proofs, partitions=partitions, gpu_workers=workers,
+            synthesis_workers=synthesis_workers, gpus=devices, seed=seed,
+        )  # fmt: skip
+        stored = simulation.to_run(out or new_run_place(DEFAULT_STORE, design.name))
+        if as_json:
+            emit({"run": str(stored.path), **simulation.to_json()})
+        else:
+            print(f"SIMULATION, no proofs: {simulation.outcome}. {simulation.explanation}".rstrip())
+            _print_metrics(simulation)
+            print(f"run  {stored.path}")
+        raise typer.Exit(0 if simulation.outcome == "ok" else 1)
     with progress(f"run {design.name}") as report:
         result = run_live(
-            design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers,
-            vram_bytes=size_of(vram, "--vram"), hardware=hardware, threads=threads, seed=seed,
+            design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers, in_flight=in_flight,
+            synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
+            urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
             sample_stacks=stacks,
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))
-    made, verified = len(result.proofs), len(result.verified)
+    made, verified, asked_for = len(result.proofs), len(result.verified), proofs + len(urgent or [])
     if as_json:
         emit(
             {
                 "run": str(stored.path), "outcome": result.outcome, "explanation": result.explanation, "proofs": made,
-                "verified": verified,
+                "verified": verified, "latency_s": dict(result.latency_s),
+                "failures": [asdict(failure) for failure in result.failures],
                 "metrics": {name: metric.value for name, metric in result.metrics.items()},
                 "conditions": dict(result.conditions),
             }
         )  # fmt: skip
     else:
-        counted = f"{verified} of {made} proofs verified, {proofs} asked for"
+        counted = f"{verified} of {made} proofs verified, {asked_for} asked for"
         print(f"{result.outcome}: {counted}. {result.explanation}".rstrip())
-        print_table(
-            [
-                {"figure": metric.kind.replace("_", " "), "value": format_metric(metric)}
-                for metric in result.metrics.values()
-            ]
-        )
-        for note in result.notes:
-            print(f"note: {note}")
+        _print_metrics(result)
+        print_urgent(urgent_of(urgent), proofs, result.latency_s)
+        print_failures(result.failures)
         print(f"run  {stored.path}")
-    raise typer.Exit(0 if result.outcome == "ok" and verified == proofs else 1)
+    raise typer.Exit(0 if result.outcome == "ok" and verified == asked_for else 1)
+
+
+def _in_virtual_time(
+    design: Any, hardware_name: str, workload_name: str, vram_bytes: int, **conditions: Any
+) -> "Simulation":
+    """The same run as a simulation; the device's memory and margin are scaled as those of a live run are."""
+    from dataclasses import replace
+
+    from cuzklab.profiles import load_hardware, load_workload
+    from cuzklab.simulate import simulate as run_simulation
+    from cuzklab.stages import POREP_32G
+
+    hardware, workload = load_hardware(hardware_name), load_workload(workload_name)
+    margin_bytes = hardware.device.margin_bytes * workload.shape.domain // POREP_32G.domain
+    scaled_bytes = vram_bytes * workload.shape.domain // POREP_32G.domain
+    hardware = replace(hardware, device=replace(hardware.device, margin_bytes=margin_bytes))
+    return run_simulation(design, hardware, workload, vram_bytes=scaled_bytes, **conditions)
+
+
+def _print_metrics(result: Any) -> None:
+    print_table(
+        [
+            {"figure": metric.kind.replace("_", " "), "value": format_metric(metric)}
+            for metric in result.metrics.values()
+        ]
+    )
+    for note in result.notes:
+        print(f"note: {note}")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
 from cuzklab.cli.options import Json, Out, Parameters, app, count_of, emit, parameters_of, print_table, size_of
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
@@ -40,6 +41,7 @@ def simulate(
     ] = None,
     parameters: Parameters = None,
     vram: Annotated[str | None, typer.Option(help="Device memory, if not the hardware's.")] = None,
+    urgent: Urgent = None,
     seed: Annotated[int, typer.Option(help="First seed of the spread of stage times.")] = 0,
     seeds: Annotated[
         int, typer.Option(help="Seeds to average over; 1 is a single simulation. For --calibrate 2 are usual.")
@@ -78,8 +80,8 @@ def simulate(
             policies.load(policy, **values), hardware, workload, proofs=proofs,
             in_flight=proofs if in_flight is None else in_flight,
             gpu_workers=knobs.get("gw", 2), synthesis_workers=knobs.get("pw", 10), lookahead=knobs.get("lookahead"),
-            vram_bytes=size_of(vram, "--vram") if vram else None, first_seed=seed, seeds=seeds, members=fits,
-            record=out is not None, report=report,
+            vram_bytes=size_of(vram, "--vram") if vram else None, urgent=urgent_of(urgent),
+            first_seed=seed, seeds=seeds, members=fits, record=out is not None, report=report,
         )  # fmt: skip
     if out:
         found.first.to_run(out)
@@ -91,6 +93,8 @@ def simulate(
         [_figure(name, metric, found.intervals.get(name)) for name, metric in found.metrics.items()]
         + [{"figure": name, "value": f"none: {why}", "90 % of runs": ""} for name, why in found.reasons.items()]
     )
+    print_urgent(urgent_of(urgent), proofs, found.first.latency_s)
+    print_failures(found.first.failures)
     for note in found.notes:
         print(f"note: {note}")
 

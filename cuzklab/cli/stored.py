@@ -61,13 +61,19 @@ def runs_show(run: Annotated[Path, typer.Argument(help="Directory of a run.")], 
             for metric in info.metrics
         ]
     )  # fmt: skip
-    print_table([{"table": name, **facts} for name, facts in info.availability.items()])
+    print_table(
+        [
+            {"table": name, "state": entry["state"], "rows": entry["rows"], "why": entry.get("reason", "")}
+            for name, entry in info.availability.items()
+        ]
+    )
 
 
 @runs.command("query")
 def runs_query(
     sql: Annotated[
-        str, typer.Argument(help="A SELECT over spans, locks, vram, transfers, kernels, waits, counters, runs.")
+        str,
+        typer.Argument(help="A SELECT over spans, locks, vram, transfers, kernels, api_calls, waits, counters, runs."),
     ],
     store: Store = DEFAULT_STORE,
     as_json: Json = False,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cuzklab.backends import device as devices
 from cuzklab.live.board import Blocked, Stopped, raise_pending
 from cuzklab.live.instruments import LockUses
+from cuzklab.live.rows import rows_of
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
 from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, PolicyFault, UseAfterFree
@@ -32,7 +33,7 @@ from cuzklab.policies.model import (
     Task,
 )
 from cuzklab.trace.metrics import CALL, FAILED, HOST_MEMORY, PROVED
-from cuzklab.trace.schema import Counter, Kernel, Span, Transfer, WaitInterval
+from cuzklab.trace.schema import Counter, Span, Transfer, WaitInterval
 
 if TYPE_CHECKING:
     from cuzklab.live.run import Run
@@ -44,11 +45,6 @@ class RecordedEvent:
 
     stream: Stream
     event: devices.Event
-
-
-def _device_of(program: Program) -> int | None:
-    """The device that a program works for, by its arguments; None where it works for none."""
-    return next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), None)
 
 
 class Actor:
@@ -72,7 +68,8 @@ class Actor:
         self.ended = self.joined = False
         self.pending_fault: PolicyFault | None = None
         self.parent = parent
-        self.device = _device_of(program) if parent is None else parent.device
+        own = (argument.index for argument in program.arguments if isinstance(argument, Gpu))
+        self.device: int | None = next(own, None) if parent is None else parent.device
         self.locks: dict[Lock, LockUses | None] = {}
         self.thread = threading.Thread(target=self._drive, name=name, daemon=True)
         self._run = run
@@ -116,10 +113,18 @@ class Actor:
     def _perform(self, effect: effects.Effect) -> Any:
         self._run.board.check()
         raise_pending(self)
+        pacing = self._run.pacing
+        pacing.enter(self, effect)
         subject = getattr(effect, "partition", None)
         if subject is not None:
             self.subject = subject
-        return effect.perform(self)
+        try:
+            result = effect.perform(self)
+        except PolicyFault as fault:
+            pacing.leave(self, effect, fault.at(self.name, effect))
+            raise
+        pacing.leave(self, effect, None)
+        return result
 
     # --- locks -------------------------------------------------------------------------------------------------------
 
@@ -189,18 +194,21 @@ class Actor:
     # --- host memory and transfers -----------------------------------------------------------------------------------
 
     def pin(self, buffer: HostBuffer, pooled: bool) -> None:
-        if not pooled:
+        device, memory = self._run.host_memory, self._run.workload.host_memory(buffer)
+        if not (pooled and device.keeps(memory)):
             with self._span("pin", "memory"):
-                self._run.host_memory.pin(buffer.size_bytes)
-        self._run.pinned.add(buffer)
+                device.pin(memory, keep=pooled)
+        self._run.pinned[buffer] = memory
 
     def unpin(self, buffer: HostBuffer, pooled: bool) -> None:
-        self._run.pinned.discard(buffer)
+        self._refuse_under_copy(buffer, "unpinned")
+        memory = self._run.pinned.pop(buffer, ())
         if not pooled:
             with self._span("unpin", "memory"):
-                self._run.host_memory.unpin(buffer.size_bytes)
+                self._run.host_memory.unpin(memory)
 
     def free_host(self, effect: effects.FreeHost) -> None:
+        self._refuse_under_copy(effect.buffer, "freed")
         if effect.buffer in self._run.freed:
             raise DoubleFree(f"{effect.buffer.name} was freed before")
         self._run.freed.add(effect.buffer)
@@ -208,33 +216,41 @@ class Actor:
         self._count_host_memory()
 
     def upload(self, effect: effects.Upload) -> None:
-        if effect.source in self._run.freed:
+        run, gpu = self._run, effect.stream.gpu
+        pinned = effect.source in run.pinned
+        if pinned:
+            run.pacing.copy_begun(self, self._put_upload(effect, pinned))
+            return
+        with run.turn(effect.stream):
+            self._wait_for_stream(effect.stream)
+            work = self._put_upload(effect, pinned)
+            run.pacing.work_begun(self, effect, work)
+            with self._span("upload", "transfer", gpu):
+                work.wait()
+
+    def _put_upload(self, effect: effects.Upload, pinned: bool) -> devices.Work:
+        """Queue the copy on its stream."""
+        run, gpu = self._run, effect.stream.gpu
+        if effect.source in run.freed:
             raise UseAfterFree(f"upload uses {effect.source.name}, which was freed")
-        gpu, name = effect.stream.gpu, f"upload {effect.source.name}"
-        memory = self._run.memory(gpu).memory(gpu, effect.targets, name)
-        targets = tuple(memory[buffer.name] for buffer in effect.targets)
-        pinned = effect.source in self._run.pinned
-        with self._stage("upload", effect.partition):
-            pieces = self._run.workload.pieces(effect.partition, effect.source, targets)
-            size_bytes = sum(piece.source.nbytes for piece in pieces)
-            issue = self._run.now()
-            work = self._run.stream(effect.stream).upload(pieces, pinned=pinned)
+
+        def start(memory: dict[str, devices.Memory]) -> devices.Work:
+            targets = tuple(memory[buffer.name] for buffer in effect.targets)
+            with self._stage("upload", effect.partition):
+                pieces = run.workload.pieces(effect.partition, effect.source, targets)
+                size_bytes = sum(piece.source.nbytes for piece in pieces)
+                issue = run.now()
+                run.pacing.before_work(self, run.stream(effect.stream))
+                work = run.stream(effect.stream).upload(pieces, pinned=pinned)
             row = Transfer(
-                0,
-                0,
-                issue,
-                size_bytes,
-                "h2d",
-                pinned,
-                effect.stream.name,
-                gpu.index,
-                self.worker,
+                0, 0, issue, size_bytes, "h2d", pinned, effect.stream.name, gpu.index, self.worker,
                 effect.partition.name,
-            )
-            self._run.transfers.append((row, work))
-            if not pinned:
-                with self._span("upload", "transfer", gpu):
-                    work.wait()
+            )  # fmt: skip
+            run.transfers.append((row, work))
+            run.reading.setdefault(effect.source, []).append(work)
+            return work
+
+        return run.memory(gpu).begin(gpu, effect.targets, f"the upload of {effect.source.name}", start, writes=True)
 
     def record_event(self, stream: Stream) -> RecordedEvent:
         return RecordedEvent(stream, self._run.stream(stream).record())
@@ -251,32 +267,25 @@ class Actor:
 
     def launch(self, effect: effects.Launch) -> None:
         gpu, partition, label = effect.gpu, effect.partition, effect.label
-        for event in self._run.after.pop(effect.stream, ()):
-            self._wait_for_event(event)
         ledger, stream = self._run.memory(gpu), self._run.stream(effect.stream)
-        memory = ledger.memory(gpu, effect.uses, label)
-        with self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
-            launched = self._run.now()
-            streamed_bytes = self._run.workload.streamed_bytes(partition, effect.stage, effect.part)
-            work = stream.run(
-                lambda: self._run.workload.launch(partition, effect.stage, effect.part, memory),
-                streamed_bytes=streamed_bytes,
-            )
-            work.wait()
-        self._add(
-            Kernel(
-                work.start_ns, work.end_ns, label, effect.stream.name, gpu.index, launched, label, self.worker,
-                partition.name,
-            )
-        )  # fmt: skip
-        if work.transfer_ns:
-            start, end = work.transfer_ns
-            self._add(
-                Transfer(
-                    start, end, launched, streamed_bytes, "h2d", True, effect.stream.name, gpu.index, self.worker,
-                    partition.name,
-                )
-            )  # fmt: skip
+        with self._run.turn(effect.stream):
+            self._wait_for_stream(effect.stream)
+            with self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
+                launched = self._run.now()
+                streamed_bytes = self._run.workload.streamed_bytes(partition, effect.stage, effect.part)
+
+                def start(memory: dict[str, devices.Memory]) -> devices.Work:
+                    self._run.pacing.before_work(self, stream)
+                    return stream.run(
+                        lambda: self._run.workload.launch(partition, effect.stage, effect.part, memory),
+                        streamed_bytes=streamed_bytes,
+                    )
+
+                work = ledger.begin(gpu, effect.uses, label, start, writes=False)
+                self._run.pacing.work_begun(self, effect, work)
+                work.wait()
+        for row in rows_of(work, effect, self, launched):
+            self._add(row)
 
     @contextmanager
     def _scratch(self, effect: effects.Launch) -> Iterator[None]:
@@ -338,6 +347,7 @@ class Actor:
     def put(self, queue: Queue, item: Any) -> None:
         if isinstance(item, Outcome):
             self._end_call(item)
+        self._run.latencies.passed(item, self._run.now())
         length = self._run.channel(queue).put(self, item)
         self._add(Counter(self._run.now(), f"queue {queue.name}", length))
         if isinstance(item, Outcome):
@@ -373,6 +383,8 @@ class Actor:
         """Turn what a stage raises into a fault of its partition."""
         try:
             yield
+        except PolicyFault:
+            raise
         except Exception as error:
             raise StageFailed(label, partition.name, error) from error
 
@@ -383,6 +395,16 @@ class Actor:
         start = self._run.now()
         device.sync()
         self._waited(start, "device_sync", device.name)
+
+    def _wait_for_stream(self, stream: Stream) -> None:
+        """Wait for what a stream waits for, and for the work that it has."""
+        for event in self._run.after.pop(stream, ()):
+            self._wait_for_event(event)
+        self._wait_for_event(self.record_event(stream))
+
+    def _refuse_under_copy(self, source: HostBuffer, what: str) -> None:
+        if any(not work.done for work in self._run.reading.get(source, ())):
+            raise UseAfterFree(f"{source.name} is {what} while an upload copies from it")
 
     def _wait_for_event(self, event: RecordedEvent) -> None:
         if event.event.fired:
@@ -405,17 +427,9 @@ class Actor:
             name = PROVED if outcome.ok else FAILED
             self._add(
                 Span(
-                    start,
-                    self._run.now(),
-                    name,
-                    CALL,
-                    0,
-                    self.name,
-                    self.worker,
-                    self.proof,
-                    self.partition,
+                    start, self._run.now(), name, CALL, 0, self.name, self.worker, self.proof, self.partition,
                     self.device,
                 )
-            )
+            )  # fmt: skip
         self._run.workload.finished(outcome.partition)
         self._count_host_memory()

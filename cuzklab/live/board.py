@@ -7,12 +7,13 @@ work ends by itself.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from cuzklab.policies.effects import PolicyFault
 from cuzklab.policies.model import WaitFor
+from cuzklab.policies.schedule import SCHEDULE
 
 
 class Stopped(BaseException):
@@ -96,6 +97,7 @@ class Board:
     _blocked: dict[Waiter, tuple[Blocked, int, tuple[str, ...]]] = field(default_factory=dict)
     _conditions: list[threading.Condition] = field(default_factory=list)
     _wake_lock_waiters: list[Callable[[], None]] = field(default_factory=list)
+    _block_watchers: list[Callable[[], None]] = field(default_factory=list)
 
     def condition(self) -> threading.Condition:
         """A condition on the board's mutex, woken when the run is stopped."""
@@ -106,6 +108,10 @@ class Board:
     def on_stop(self, wake: Callable[[], None]) -> None:
         """Have `wake` called when the run is stopped; the mutex is held."""
         self._wake_lock_waiters.append(wake)
+
+    def on_block(self, look: Callable[[], None]) -> None:
+        """Have `look` called whenever an actor has blocked; the mutex is held."""
+        self._block_watchers.append(look)
 
     def enter(self) -> None:
         """An actor begins; the mutex is held."""
@@ -129,6 +135,8 @@ class Board:
     def block(self, actor: Waiter, blocked: Blocked) -> None:
         """Say that an actor is about to block; the mutex is held."""
         self._blocked[actor] = blocked, self.clock(), _known(blocked.holders())
+        for look in self._block_watchers:
+            look()
         self._look_for_deadlock()
 
     def unblock(self, actor: Waiter) -> None:
@@ -145,6 +153,7 @@ class Board:
             A program that the actor forked has failed meanwhile.
         """
         self.check()
+        raise_pending(actor)  # a task that has failed just now also has ended, so a join would be ready
         if blocked.ready():
             return
         self.block(actor, blocked)
@@ -175,6 +184,14 @@ class Board:
         return tuple(
             WaitFor(actor.name, blocked.kind, blocked.on, _known(blocked.holders()))
             for actor, (blocked, _, _) in sorted(self._blocked.items(), key=lambda item: item[0].name)
+        )
+
+    def waits_of(self, names: Collection[str]) -> tuple[WaitFor, ...]:
+        """What those of the named actors wait for that cannot go on, but for those that wait for their turn."""
+        return tuple(
+            WaitFor(actor.name, blocked.kind, blocked.on, _known(blocked.holders()))
+            for actor, (blocked, _, _) in sorted(self._blocked.items(), key=lambda item: item[0].name)
+            if actor.name in names and blocked.kind != SCHEDULE and not blocked.ready()
         )
 
     def _look_for_deadlock(self) -> None:

@@ -1,16 +1,27 @@
 """The allocations of one device: who has what, recorded as it changes, and waits for room."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from cuzklab.backends.device import Device, DeviceMemoryExhausted, Memory
+from cuzklab.backends.device import Device, DeviceMemoryExhausted, Memory, Work
 from cuzklab.live.board import Board
 from cuzklab.live.instruments import Instruments, Who
-from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, UseAfterFree, WrongDevice
+from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, UseAfterFree, UseBeforeCopied, WrongDevice
 from cuzklab.policies.model import Buffer, Gpu
 from cuzklab.trace.recorders.names import OWNERS, Owner
 from cuzklab.trace.recorders.tables import VRAM_OPS
 from cuzklab.trace.recorders.vram import ALLOC, FAIL, FREE
+
+
+@dataclass(frozen=True)
+class _UnderWay:
+    """Work of the device that may not be done yet: in words, and the buffers that it uses or fills."""
+
+    work: Work
+    what: str
+    buffers: tuple[Buffer, ...]
+    writes: bool
 
 
 class DeviceMemory:
@@ -34,6 +45,7 @@ class DeviceMemory:
         self._board = board
         self._instruments = instruments
         self._mutex = threading.Lock()  # what is live and what is recorded about it change together
+        self._under_way: list[_UnderWay] = []
         if instruments.vram:
             instruments.vram.limit(device.index, device.limit_bytes)
 
@@ -60,8 +72,13 @@ class DeviceMemory:
         Raises
         ------
         DoubleFree
+        UseAfterFree
+            Work under way uses it.
         """
         with self._mutex:
+            user = self._user_of(buffer)
+            if user is not None and buffer in self.live:
+                raise UseAfterFree(f"{buffer.name} of {buffer.owner} is freed under {user.what}")
             memory = self.live.pop(buffer, None)
             if memory is None:
                 raise DoubleFree(f"{buffer.name} of {buffer.owner} is not allocated")
@@ -75,8 +92,10 @@ class DeviceMemory:
             self.frees += 1
             self.freed.notify_all()
 
-    def memory(self, gpu: Gpu, buffers: Iterable[Buffer], what: str) -> dict[str, Memory]:
-        """The memory of the buffers that work on a device was given, by their names.
+    def begin(
+        self, gpu: Gpu, buffers: Sequence[Buffer], what: str, start: Callable[[dict[str, Memory]], Work], writes: bool
+    ) -> Work:
+        """Start work of a device on the memory of some buffers, by their names; it is under way until it is done.
 
         Raises
         ------
@@ -89,8 +108,20 @@ class DeviceMemory:
                     raise WrongDevice(f"{what} on gpu{gpu.index} uses {buffer.name} of gpu{buffer.gpu.index}")
                 if buffer not in self.live:
                     raise UseAfterFree(f"{what} uses {buffer.name} of {buffer.owner}, which was freed")
+                copy = None if writes else self._user_of(buffer, writing=True)
+                if copy is not None:
+                    raise UseBeforeCopied(
+                        f"{what} uses {buffer.name} of {buffer.owner}, which {copy.what} has yet to fill"
+                    )
                 found[buffer.name] = self.live[buffer]
-        return found
+            work = start(found)
+            self._under_way.append(_UnderWay(work, what, tuple(buffers), writes))
+        return work
+
+    def _user_of(self, buffer: Buffer, writing: bool = False) -> "_UnderWay | None":
+        """Work under way that uses a buffer, or fills it; what is done is forgotten. The mutex is held."""
+        self._under_way = [one for one in self._under_way if not one.work.done]
+        return next((one for one in self._under_way if buffer in one.buffers and (one.writes or not writing)), None)
 
     def owners(self) -> tuple[str, ...]:
         """The actors that have memory allocated."""

@@ -1,23 +1,23 @@
-"""A live run from beginning to end: a policy's whole engine on an emulated device, proofs verified, the run stored."""
+"""A live run from beginning to end: a policy's whole engine on a device, proofs verified, the run stored."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from cuzklab import policies
-from cuzklab.backends.emulated import EmulatedDevice
 from cuzklab.errors import BadInput
-from cuzklab.live.circuit import TestCircuit, circuit_with_test_key
+from cuzklab.live.circuit import MIN_LOG2_DOMAIN, TestCircuit, circuit_with_test_key
+from cuzklab.live.place import Place, place
 from cuzklab.live.run import Ended, Run
 from cuzklab.live.stages import Groth16
-from cuzklab.policies.effects import OutOfDeviceMemory
-from cuzklab.policies.engine import EngineConfig, Outcome, engine_programs
-from cuzklab.policies.model import Gpu, Partition, WaitFor
-from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload, scaled_shape
+from cuzklab.policies.engine import EngineConfig, Failure, Outcome, Urgent, engine_programs, failure_of
+from cuzklab.policies.model import Gpu, Partition, Priority, WaitFor
+from cuzklab.profiles import Hardware, Workload, load_workload, scaled_shape
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
+from cuzklab.stages import POREP_32G, PartitionSizes
 from cuzklab.trace import Run as StoredRun
 from cuzklab.trace import RunInfo
 from cuzklab.trace.metrics import figures
@@ -26,15 +26,6 @@ from cuzklab.trace.recorders.profile import StackProfile
 from cuzklab.units import Metric, format_size, sizes_in_words
 
 MAX_PARTITIONS, MAX_WORKERS = 10_000, 64
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A partition without a valid proof, and why; `kind` is ``oom``, ``fault`` or ``invalid``."""
-
-    partition: str
-    kind: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -47,12 +38,15 @@ class LiveResult:
     explanation : str
         One sentence where it is not ok.
     proofs : tuple of int
-        Proofs all of whose partitions were proved.
+        Proofs all of whose partitions were proved; the numbers of urgent ones follow those of the batch.
     verified : tuple of int
         Those of them whose every partition was verified, after the timed part.
     partition_proofs : mapping
         Partition → its Groth16 proof.
     failures : tuple of Failure
+        Partitions without a valid proof: where and why.
+    latency_s : mapping of int to float
+        Of each proof, from the queueing of its first partition to its last outcome.
     metrics : mapping
         Name → Metric; a figure that does not exist is in `reasons`.
     wall_s : float
@@ -81,6 +75,7 @@ class LiveResult:
     waits_for: tuple[WaitFor, ...]
     leaks: tuple[str, ...]
     recorder: Recording | None = field(repr=False)
+    latency_s: Mapping[int, float] = field(default_factory=dict)
 
     def write(self, place: Path, inputs: Mapping[str, str] | None = None) -> StoredRun:
         """Store it as a run of origin "live", at `place` or, if that exists, beside it with a number.
@@ -124,7 +119,10 @@ def run_live(
     in_flight: int | None = None,
     lookahead: int | None = None,
     vram_bytes: int | None = None,
-    hardware: Hardware | str = "emulated",
+    urgent: Sequence[tuple[Workload | str, int]] = (),
+    hardware: Hardware | str | None = None,
+    backend: str = "host",
+    gpus: int = 1,
     threads: int = 1,
     seed: int = 1,
     deadline_s: float | None = None,
@@ -132,7 +130,7 @@ def run_live(
     record: bool = True,
     sample_stacks: bool = False,
 ) -> LiveResult:
-    """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device.
+    """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device or on a GPU.
 
     Parameters
     ----------
@@ -150,8 +148,17 @@ def run_live(
     vram_bytes : int, optional
         Device memory for a 32 GiB PoRep partition; what the run gets is in proportion to its circuit's domain. If not
         given, the hardware's.
+    urgent : sequence of (workload, after)
+        Proofs of other kinds, of their workload's priority, that arrive when `after` partitions have an outcome. Their
+        circuits are PoRep-shaped, too, and smaller than the batch's as the workload's is than a PoRep partition.
+    hardware : Hardware or name, optional
+        Profile of the emulated device, ``emulated`` unless given. A GPU is its own.
+    backend : {"host", "cuda"}
+        An emulated device, or a real one that plays a card of `vram_bytes`. The proofs are the same.
+    gpus : int
+        Devices, each with its own lock and `gpu_workers` workers.
     threads : int
-        CPU threads of each kernel and of each CPU stage.
+        CPU threads of each kernel of an emulated device and of each CPU stage.
     seed : int
         Of circuit, key, witnesses and the proofs' randomness: the same seed gives the same proofs, byte for byte.
     deadline_s : float, optional
@@ -166,82 +173,113 @@ def run_live(
     Raises
     ------
     BadInput
-        A condition is impossible.
+        A condition is impossible, or there is no usable GPU.
     KeyboardInterrupt
         After all threads have been stopped.
     """
     policy = policies.load(policy) if isinstance(policy, str) else policy
-    hardware = load_hardware(hardware) if isinstance(hardware, str) else hardware
+    where = place(backend, hardware)
     log2_domain, partitions_per_proof = _workload(workload)
     partitions = partitions_per_proof if partitions is None else partitions
     in_flight = proofs if in_flight is None else in_flight
     lookahead = synthesis_workers if lookahead is None else lookahead
-    _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads)
+    _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads, gpus)
     circuit = circuit_with_test_key(log2_domain, seed)
-    equivalent_bytes = hardware.device.vram_bytes if vram_bytes is None else vram_bytes
-    gpu = Gpu(0, circuit.scaled(equivalent_bytes), circuit.scaled(hardware.device.margin_bytes))
-    if gpu.vram_bytes <= gpu.margin_bytes:
-        raise BadInput(
-            f"vram {format_size(equivalent_bytes)}: the engine leaves {format_size(hardware.device.margin_bytes)} "
-            "free, so nothing remains; give more"
-        )
+    equivalent_bytes = where.vram_bytes if vram_bytes is None else vram_bytes
+    limit_bytes, margin_bytes = circuit.scaled(equivalent_bytes), circuit.scaled(where.margin_bytes)
+    _check_memory(where, equivalent_bytes, limit_bytes, margin_bytes)
+    cards = tuple(Gpu(index, limit_bytes, margin_bytes) for index in range(gpus))
+    kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
+    circuits = {"": circuit} | {kind.name: _urgent_circuit(kind, log2_domain, seed) for kind, _ in kinds}
     try:
-        config = EngineConfig(proofs, partitions, (gpu,), in_flight, synthesis_workers, gpu_workers, lookahead)
+        config = EngineConfig(
+            proofs, partitions, cards, in_flight, synthesis_workers, gpu_workers, lookahead,
+            tuple(_urgent(kind, after, circuits[kind.name].sizes(where.model)) for kind, after in kinds),
+        )  # fmt: skip
     except ValueError as error:
         raise BadInput(str(error)) from error
 
     recorder = Recording() if record else None
     if recorder and sample_stacks:
         StackProfile(recording=recorder)
-    groth16 = Groth16(circuit.key, circuit.job, threads)
-    programs = engine_programs(policy, config, circuit.sizes(hardware.device.model))
-    device = EmulatedDevice(0, gpu.vram_bytes, hardware.transfer)
-    total = proofs * partitions
-    began = time.monotonic()
+    total = config.total_partitions
+    devices = where.devices(gpus, limit_bytes)
     try:
-        ended = Run((device,), groth16, recorder).execute(
-            programs, deadline_s, (lambda done: progress(done, total)) if progress else None
+        keys = {
+            kind: where.prepare(one.key, one.shape, devices, 2 * gpu_workers * gpus) for kind, one in circuits.items()
+        }
+        groth16 = Groth16(
+            keys[""],
+            lambda partition: circuits[partition.kind].job(partition, keys[partition.kind]),
+            where.means(threads, devices),
+            tuple(key for kind, key in keys.items() if kind),
         )
+        programs = engine_programs(policy, config, circuit.sizes(where.model))
+        began = time.monotonic()
+        run = Run(devices, groth16, recorder)
+        ended = run.execute(programs, deadline_s, (lambda done: progress(done, total)) if progress else None)
+        wall_s = time.monotonic() - began
+        notes, facts = where.notes(threads, devices), [where.facts(device) for device in devices]
     finally:
-        device.close()
-    wall_s = time.monotonic() - began
+        for device in devices:
+            device.close()
 
     outcomes = ended.results.get("collector") or ()
-    partition_proofs, failures = _verified(groth16, outcomes, circuit)
+    partition_proofs, failures = _verified(groth16, outcomes, circuits)
     outcome, explanation = _judge(ended, outcomes, failures, total)
     conditions = {
         "policy": policy.name, **policy.options, "c": proofs, "j": in_flight, "pw": synthesis_workers,
-        "gw": gpu_workers, "gt": threads, "partitions": partitions, "lookahead": lookahead, "gpus": 1,
-        "vram_bytes": gpu.vram_bytes, "vram_equivalent_bytes": equivalent_bytes, "workload": circuit.shape.name,
-        "hardware": hardware.name, "backend": "host", "seed": seed,
+        "gw": gpu_workers, "gt": threads, "partitions": partitions, "lookahead": lookahead, "gpus": gpus,
+        "vram_bytes": limit_bytes, "vram_equivalent_bytes": equivalent_bytes, "workload": circuit.shape.name,
+        "hardware": where.hardware, "backend": where.backend, "seed": seed,
     }  # fmt: skip
-    metrics, reasons = _metrics(recorder, partitions, wall_s, conditions)
+    if kinds:
+        conditions["urgent"] = ", ".join(f"{kind.name} after {after}" for kind, after in kinds)
+    metrics, reasons = _metrics(recorder, config, wall_s, conditions)
     proved = [outcome.partition.proof for outcome in outcomes if outcome.ok]
     valid = [outcome.partition.proof for outcome in outcomes if outcome.partition.name in partition_proofs]
     return LiveResult(
         outcome=outcome,
         explanation=explanation,
-        proofs=tuple(proof for proof in range(proofs) if proved.count(proof) == partitions),
-        verified=tuple(proof for proof in range(proofs) if valid.count(proof) == partitions),
+        proofs=_whole(config, proved),
+        verified=_whole(config, valid),
         partition_proofs=partition_proofs,
         failures=failures,
         metrics=metrics,
         reasons=reasons,
         conditions=conditions,
-        devices=(_device(gpu, hardware, equivalent_bytes),),
-        inputs={**circuit.digests, f"hardware {hardware.name}": hardware.digest},
-        notes=_notes(circuit, hardware, threads),
+        devices=tuple(_device(gpu, where, equivalent_bytes, known) for gpu, known in zip(cards, facts, strict=True)),
+        inputs={**circuit.digests, **where.inputs},
+        notes=(*_notes(circuit), *notes, "Proofs were verified after the timed part."),
         wall_s=wall_s,
         waits_for=ended.waits_for,
         leaks=ended.leaks,
         recorder=recorder,
+        latency_s={proof: run.latencies.seconds(proof) for proof in sorted(run.latencies.done_ns)},
     )
 
 
-def _device(gpu: Gpu, hardware: Hardware, equivalent_bytes: int) -> dict[str, Any]:
+def _whole(config: EngineConfig, partitions: Sequence[int]) -> tuple[int, ...]:
+    """The proofs that are complete, from the proof of each partition that is done."""
+    numbers = range(config.proofs + len(config.urgent))
+    return tuple(proof for proof in numbers if partitions.count(proof) == config.partitions_of(proof))
+
+
+def _urgent_circuit(kind: Workload, log2_domain: int, seed: int) -> TestCircuit:
+    """The circuit that stands for an urgent proof's: as much smaller than the batch's as it really is."""
+    smaller = POREP_32G.domain.bit_length() - kind.shape.domain.bit_length()
+    return circuit_with_test_key(max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), seed)
+
+
+def _urgent(kind: Workload, after: int, sizes: PartitionSizes) -> Urgent:
+    return Urgent(kind.name, sizes, kind.partitions_per_proof, Priority[kind.priority.upper()], after)
+
+
+def _device(gpu: Gpu, where: Place, equivalent_bytes: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        **facts,
         "index": gpu.index,
-        "name": hardware.title,
+        "name": where.title,
         "vram_limit_bytes": gpu.vram_bytes,
         "margin_bytes": gpu.margin_bytes,
         "vram_equivalent_bytes": equivalent_bytes,
@@ -263,20 +301,36 @@ def _workload(workload: Workload | str | int) -> tuple[int, int]:
     return log2_domain, workload.partitions_per_proof
 
 
-def _check_numbers(proofs: int, partitions: int, gpu_workers: int, synthesis_workers: int, threads: int) -> None:
+def _check_memory(where: Place, equivalent_bytes: int, limit_bytes: int, margin_bytes: int) -> None:
+    if limit_bytes <= margin_bytes:
+        raise BadInput(
+            f"vram {format_size(equivalent_bytes)}: the engine leaves {format_size(where.margin_bytes)} "
+            "free, so nothing remains; give more"
+        )
+    if where.card_bytes is not None and limit_bytes > where.card_bytes:
+        raise BadInput(
+            f"vram {format_size(equivalent_bytes)}: the card, {where.title}, has {format_size(where.card_bytes)}; "
+            "give less"
+        )
+
+
+def _check_numbers(
+    proofs: int, partitions: int, gpu_workers: int, synthesis_workers: int, threads: int, gpus: int
+) -> None:
     if proofs * partitions > MAX_PARTITIONS:
         raise BadInput(f"{proofs} proofs of {partitions} partitions are more than {MAX_PARTITIONS} partitions")
     for name, number in (
         ("gpu_workers", gpu_workers),
         ("synthesis_workers", synthesis_workers),
         ("threads", threads),
+        ("gpus", gpus),
     ):
         if not 1 <= number <= MAX_WORKERS:
             raise BadInput(f"{name} is {number}; it must be 1 to {MAX_WORKERS}")
 
 
 def _verified(
-    groth16: Groth16, outcomes: tuple[Outcome, ...], circuit: TestCircuit
+    groth16: Groth16, outcomes: tuple[Outcome, ...], circuits: Mapping[str, TestCircuit]
 ) -> tuple[dict[str, Proof], tuple[Failure, ...]]:
     """Verify the proof of every partition that was proved: the valid ones, and all failures."""
     proofs: dict[str, Proof] = {}
@@ -285,18 +339,20 @@ def _verified(
         partition: Partition = outcome.partition
         job = groth16.job(partition)
         if outcome.fault is not None:
-            kind = "oom" if isinstance(outcome.fault, OutOfDeviceMemory) else "fault"
-            at = f" (at {outcome.effect})" if outcome.effect else ""
-            failures.append(Failure(partition.name, kind, sizes_in_words(f"{outcome.fault}{at}")))
+            failure = failure_of(outcome)
+            failures.append(replace(failure, message=sizes_in_words(failure.message)))
         elif job.proof is None:
-            failures.append(
-                Failure(partition.name, "invalid", "the policy ended without an epilogue, so without a proof")
-            )
-        elif not (verdict := verify(circuit.key.vk, job.public, job.proof)).valid:
-            failures.append(Failure(partition.name, "invalid", f"the proof is not valid: {verdict.detail}"))
+            failures.append(_invalid(partition, "the policy ended without an epilogue, so without a proof"))
+        elif not (verdict := verify(circuits[partition.kind].key.vk, job.public, job.proof)).valid:
+            failures.append(_invalid(partition, f"the proof is not valid: {verdict.detail}"))
         else:
             proofs[partition.name] = job.proof
     return proofs, tuple(failures)
+
+
+def _invalid(partition: Partition, why: str) -> Failure:
+    where = f"proof {partition.proof}, partition {partition.index}"
+    return Failure(partition.proof, partition.name, "invalid", f"{where}: {why}")
 
 
 def _judge(ended: Ended, outcomes: tuple[Outcome, ...], failures: tuple[Failure, ...], total: int) -> tuple[str, str]:
@@ -305,31 +361,26 @@ def _judge(ended: Ended, outcomes: tuple[Outcome, ...], failures: tuple[Failure,
         return ended.outcome, sizes_in_words(ended.explanation)
     for failure in failures:
         if failure.kind != "oom":
-            return "fault", f"{failure.partition}: {failure.message}"
+            return "fault", failure.message
     if failures:
         return "device_oom", (
-            f"{len(failures)} of {total} partitions failed for want of device memory, first {failures[0].partition}: "
-            f"{failures[0].message}"
+            f"{len(failures)} of {total} partitions failed for want of device memory, first {failures[0].message}"
         )
     return "ok", ""
 
 
 def _metrics(
-    recorder: Recording | None, partitions: int, wall_s: float, conditions: Mapping[str, Any]
+    recorder: Recording | None, config: EngineConfig, wall_s: float, conditions: Mapping[str, Any]
 ) -> tuple[dict[str, Metric], dict[str, str]]:
     if recorder is None:
         return {"wall_s": Metric("wall", wall_s, "measured", conditions)}, {}
-    found = figures(recorder, partitions)
+    found = figures(recorder, config.partitions, config.proofs)
     return {name: Metric(kind, value, "measured", conditions) for name, kind, value in found.known()}, found.reasons
 
 
-def _notes(circuit: TestCircuit, hardware: Hardware, threads: int) -> tuple[str, ...]:
+def _notes(circuit: TestCircuit) -> tuple[str, ...]:
     return (
         f"TEST KEY: made from seed {circuit.seed}; whoever knows it can forge proofs. They prove nothing to anybody.",
         f"The circuit is PoRep-shaped with 2^{circuit.log2_domain} rows: sizes, sparsity and shares of a 32 GiB PoRep "
         "partition in proportion, not its statement. Every partition has a witness of its own.",
-        f"The device is emulated ({hardware.name}): kernels are the host backend's on {threads} of this machine's CPU "
-        "threads, which CPU stages compete for; transfers last as long as the profile's link takes; memory is limited "
-        "in proportion to the circuit's domain.",
-        "Proofs were verified after the timed part.",
     )

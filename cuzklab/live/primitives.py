@@ -1,12 +1,12 @@
 """Locks, semaphores, flags, queues and reservations: real ones, which tell the board when an actor waits."""
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from cuzklab.live.board import Blocked, Board, Waiter
-from cuzklab.policies.effects import ReleaseByNonOwner
+from cuzklab.policies.effects import ReleaseByNonOwner, has_room, place_of
+from cuzklab.policies.model import Queue
 
 
 class Mutex:
@@ -104,28 +104,28 @@ class Switch:
 
 
 class Channel:
-    """A first-in first-out queue, bounded or not. Both operations tell its length after them."""
+    """A queue, bounded or not, the urgent first. Both operations tell its length after them."""
 
-    def __init__(self, board: Board, name: str, capacity: int | None) -> None:
-        self.name = name
+    def __init__(self, board: Board, queue: Queue) -> None:
+        self.name = queue.name
         self._board = board
-        self._capacity = capacity
-        self._items: deque[Any] = deque()
+        self._queue = queue
+        self._items: list[Any] = []
         self._changed = board.condition()
 
     def put(self, actor: Waiter, item: Any) -> int:
-        """Append; blocks while the queue is full."""
+        """Put it behind those of its own and of higher priority; blocks while the queue is full for it."""
         with self._board.mutex:
-            self._wait(actor, lambda: self._capacity is None or len(self._items) < self._capacity)
-            self._items.append(item)
+            self._wait(actor, lambda: has_room(self._queue, self._items, item))
+            self._items.insert(place_of(self._items, item), item)
             self._changed.notify_all()
             return len(self._items)
 
     def get(self, actor: Waiter) -> tuple[Any, int]:
-        """Take the oldest item; blocks while there is none."""
+        """Take the first item; blocks while there is none."""
         with self._board.mutex:
             self._wait(actor, lambda: len(self._items) > 0)
-            item = self._items.popleft()
+            item = self._items.pop(0)
             self._changed.notify_all()
             return item, len(self._items)
 

@@ -11,16 +11,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cuzklab.backends.device import Device, Stream, Work
 from cuzklab.live.actor import Actor, RecordedEvent
 from cuzklab.live.board import Blocked, Board, Verdict, Waited, raise_pending
 from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments
+from cuzklab.live.order import pacing_of
 from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations, Switch
 from cuzklab.live.work import Workload
 from cuzklab.policies import model
 from cuzklab.policies.effects import Fork, OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.engine import Latencies
 from cuzklab.policies.model import WaitFor
+from cuzklab.policies.schedule import SCHEDULE, Order
 from cuzklab.trace.recorders import Recording
 from cuzklab.trace.schema import Transfer, WaitInterval
 
@@ -65,19 +70,27 @@ class Run:
         The stages and their data.
     recorder : Recording or None
         None records nothing.
+    order : Order, optional
+        A schedule that the programs are made to follow.
     """
 
-    def __init__(self, devices: tuple[Device, ...], workload: Workload, recorder: Recording | None) -> None:
+    def __init__(
+        self, devices: tuple[Device, ...], workload: Workload, recorder: Recording | None, order: Order | None = None
+    ) -> None:
         self.now: Callable[[], int] = recorder.clock if recorder else time.monotonic_ns
         self.board = Board(self.now, self._record_wait)
+        self.pacing = pacing_of(order, self.board)
+        self._names_are_used_once = order is not None  # as in the checker, so that its names are these
         self.instruments = Instruments(recorder)
         self.workload = workload
         self.host_memory = devices[0]
-        self.pinned: set[model.HostBuffer] = set()
+        self.pinned: dict[model.HostBuffer, tuple[np.ndarray, ...]] = {}
         self.freed: set[model.HostBuffer] = set()
         self.after: dict[model.Stream, list[RecordedEvent]] = {}
         self.transfers: list[tuple[Transfer, Work]] = []
+        self.reading: dict[model.HostBuffer, list[Work]] = {}
         self.outcomes = 0
+        self.latencies = Latencies()
         self._devices = devices
         self._memories = {device.index: DeviceMemory(device, self.board, self.instruments) for device in devices}
         self._things: dict[Any, Any] = {}
@@ -106,13 +119,17 @@ class Run:
         return before
 
     def channel(self, queue: model.Queue) -> Channel:
-        return self._thing(queue, lambda: Channel(self.board, queue.name, queue.capacity))
+        return self._thing(queue, lambda: Channel(self.board, queue))
 
     def reservations(self, gpu: model.Gpu) -> Reservations:
         return self._thing(gpu, lambda: Reservations(self.board, f"gpu{gpu.index}", gpu.vram_bytes))
 
     def stream(self, stream: model.Stream) -> Stream:
         return self._thing(stream, lambda: self.memory(stream.gpu).device.stream(stream.name))
+
+    def turn(self, stream: model.Stream) -> threading.Lock:
+        """Held by whoever puts work into a stream and waits for its end, so that such work comes one by one."""
+        return self._thing(("turn", stream), threading.Lock)
 
     def memory(self, gpu: model.Gpu) -> DeviceMemory:
         return self._memories[gpu.index]
@@ -136,7 +153,7 @@ class Run:
             raise_pending(parent)  # so that no fault of an adopted task is left with the one that gives it away
             wanted = child = f"{parent.name}/{effect.on}"
             number = 1
-            while child in self._tasks and not self._tasks[child].joined:
+            while child in self._tasks and (self._names_are_used_once or not self._tasks[child].joined):
                 number += 1
                 child = f"{wanted}#{number}"
             actor = self._tasks[child] = Actor(self, child, effect.program, parent)
@@ -166,6 +183,7 @@ class Run:
             elif failure is not None and self.board.verdict is None:
                 self._fault = failure
                 self.board.stop(_uncaught(actor, failure))
+            self.pacing.ended(actor, failure)
             self.board.leave()
 
     def _start(self, actor: Actor) -> Actor:
@@ -229,8 +247,12 @@ class Run:
                     self.board.stop(Verdict("fault", f"not started: {error}"))
             for actor in self._actors:  # grows meanwhile; who forks stands before what it forks
                 actor.thread.join()
+            self.pacing.let_go()
             for device in self._devices:
                 device.sync()
+        except Exception as error:  # the device itself has failed
+            with self.board.mutex:
+                self.board.stop(Verdict("fault", f"{type(error).__name__}: {error}"))
         finally:
             done.set()
 
@@ -250,7 +272,13 @@ class Run:
     def _complete_transfers(self) -> None:
         """Record the copies; asynchronous ones have had an end only now."""
         for row, work in self.transfers:
-            work.wait()
+            try:
+                work.wait()
+            except Exception as error:
+                text = f"a copy of {row.bytes} B for {row.partition} failed: {type(error).__name__}: {error}"
+                with self.board.mutex:
+                    self.board.stop(Verdict("fault", text))
+                continue
             row.start, row.end = work.transfer_ns
             self.instruments.add(row)
 
@@ -271,6 +299,8 @@ class Run:
         return tuple(found)
 
     def _record_wait(self, actor: Actor, waited: Waited) -> None:
+        if waited.kind == SCHEDULE:
+            return
         self.instruments.add(
             WaitInterval(
                 waited.start, waited.end, waited.kind, waited.on, ", ".join(waited.holders), actor.worker,

@@ -17,14 +17,19 @@ What a policy module defines, each a generator function decorated with `@program
 ``queue_capacity(lookahead, synthesis_workers)``, optional, a plain function
     Synthesised partitions that may wait for a GPU worker, if not just `lookahead`.
 
+``claims``, optional, a sequence of `claims.Claim`
+    What the author says of every state that the design can come to; the checker proves or refutes it.
+
 The optional ones may have any of the policy's options as further parameters. Whoever runs a policy asks `engine`.
 """
 
 import importlib
 import importlib.util
 import inspect
+import linecache
 import pkgutil
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -32,7 +37,7 @@ from typing import Any, get_args
 
 from cuzklab.policies.model import Gpu, Partition, Program
 
-_MACHINERY = {"model", "effect", "effects", "engine", "common"}
+_MACHINERY = {"model", "effect", "effects", "engine", "requests", "outcome", "schedule", "common", "claims"}
 
 
 class UnknownPolicy(ValueError):
@@ -126,15 +131,45 @@ def _converted(what: str, value: Any, parameter: inspect.Parameter) -> Any:
     return converted
 
 
+def from_source(name: str, source: str, place: str) -> Policy:
+    """A policy from its source text, as it stands in a cell of a notebook.
+
+    Parameters
+    ----------
+    name : str
+    source : str
+    place : str
+        What stands for the file's name where the policy's lines are named.
+
+    Raises
+    ------
+    UnknownPolicy
+    """
+    module = ModuleType(f"cuzklab_policy_{name}")
+    module.__file__ = place
+    linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
+    _define(place, module, lambda: exec(compile(source, place, "exec"), module.__dict__))
+    return Policy(name, inspect.cleandoc(module.__doc__ or ""), module)
+
+
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UnknownPolicy(f"no such policy file: {path}")
     spec = importlib.util.spec_from_file_location(f"cuzklab_policy_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise UnknownPolicy(f"{path}: {type(error).__name__}: {error}") from error
-    if not callable(getattr(module, "prove_partition", None)):
-        raise UnknownPolicy(f"{path}: defines no function prove_partition(p, gpu)")
+    _define(path, module, lambda: spec.loader.exec_module(module))
     return module
+
+
+def _define(place: Path | str, module: ModuleType, execute: Callable[[], None]) -> None:
+    """Run a policy's source; whatever is wrong with it is one line that says where."""
+    try:
+        execute()
+    except SyntaxError as error:
+        raise UnknownPolicy(f"{place}:{error.lineno}: SyntaxError: {error.msg}") from error
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(place)]
+        where = f"{place}:{lines[-1]}" if lines else str(place)
+        raise UnknownPolicy(f"{where}: {type(error).__name__}: {error}") from error
+    if not callable(getattr(module, "prove_partition", None)):
+        raise UnknownPolicy(f"{place}: defines no function prove_partition(p, gpu)")

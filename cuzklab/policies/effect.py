@@ -8,6 +8,9 @@ Interpreters that model time or schedules use
     the change of state as it takes place, and the result that the policy receives; it may raise a `PolicyFault`;
 ``finish(world, actor)``
     the change at the end of an effect that lasts (`lasts` is True);
+``asynchronous(world)``, ``beside(world)``
+    whether the actor goes on at once while the device is still at the effect; then, asked once after `start`, the
+    program of what the device has yet to do (a copy), which ends by itself;
 ``undo(result)``
     the effect that gives back what this one took, for the clean-up of a failed partition; an effect with an equal
     `settles` has given it back already;
@@ -32,9 +35,20 @@ class World(Protocol):
 
 
 class PolicyFault(Exception):
-    """Something that a policy did wrong or that went wrong under it; `kind` is the checker's name of the defect."""
+    """Something that a policy did wrong or that went wrong under it; `kind` is the checker's name of the defect.
+
+    `actor` and `effect` tell who met it and at what; the interpreter that raises it into a program fills them in.
+    """
 
     kind: ClassVar[str] = "fault"
+    actor: str = ""
+    effect: "Effect | None" = None
+
+    def at(self, actor: str, effect: "Effect") -> "PolicyFault":
+        """The fault with its place; where it passes on from one actor to another, the first place stays."""
+        if not self.actor:
+            self.actor, self.effect = actor, effect
+        return self
 
 
 class OutOfDeviceMemory(PolicyFault):
@@ -80,8 +94,10 @@ class Effect:
 
     lasts: ClassVar[bool] = False
     local: ClassVar[bool] = False  # touches nothing that another actor can see, so its order does not matter
-    two_steps: ClassVar[bool] = False  # others can notice that it is under way: start and end are separate steps
+    two_steps: ClassVar[bool] = False  # others can notice that it is under way: start and end are separate steps,
+    # unless it is asynchronous
     gives: ClassVar[bool] = False  # only ever enables others: never blocks, and commutes with all that they can do
+    tells: ClassVar[bool] = False  # what comes of it depends on what others do; a loop without one never ends
     wait_kind: ClassVar[str] = ""  # what an actor that it blocks waits for, in the words of the trace's waits
 
     def ready(self, world: World, actor: str) -> bool:
@@ -91,6 +107,12 @@ class Effect:
         return None
 
     def finish(self, world: World, actor: str) -> None:
+        return None
+
+    def asynchronous(self, world: World) -> bool:
+        return False
+
+    def beside(self, world: World) -> Any:
         return None
 
     def kind_of_wait(self, world: World) -> str:

@@ -1,96 +1,30 @@
 """The engine around a policy, as programs of the same effects: proofs, queues, synthesis workers, GPU workers.
 
-`engine_programs` gives the actors of a whole proving engine; every interpreter that has a notion of progress runs
-these. `guarded` makes a failed partition give back what it held and fail nothing but its own proof. What a policy may
-add to the engine (a finaliser, a synthesis of its own) it says in functions of its module, which are picked up
-here: see `cuzklab.policies`.
+`engine_programs` gives the actors of a whole proving engine, for a batch and for urgent proofs beside it (`requests`);
+every interpreter runs these. `guarded` (`outcome`) makes a failed partition give back what it held and fail nothing but
+its own proof. What a policy may add to the engine (a finaliser, a synthesis of its own) it says in functions of its
+module, which are picked up here: see `cuzklab.policies`.
 """
 
-from collections.abc import Generator, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Generator
 from typing import Any
 
-from cuzklab.policies.effects import Compute, Effect, Fork, Get, Join, Notify, PolicyFault, Put, Wait
+from cuzklab.policies.effects import Compute, Effect, Fork, Get, Join, Notify, Put, Wait
 from cuzklab.policies.model import Gpu, Partition, Program, Queue, Semaphore, Sizes, Task, program
+from cuzklab.policies.outcome import Failure, Latencies, Outcome, failure_of, guarded
+from cuzklab.policies.requests import EngineConfig, Urgent, batch_partitions, urgent_partitions
 
-
-@dataclass(frozen=True)
-class EngineConfig:
-    """How a policy is employed.
-
-    Attributes
-    ----------
-    proofs, partitions : int
-        Proofs of a batch (c); partitions of one proof.
-    in_flight : int
-        Proofs that may be under way at a time (j).
-    synthesis_workers : int
-        Partitions synthesised at a time (pw).
-    gpu_workers : int
-        Workers a device (gw).
-    lookahead : int
-        Synthesised partitions that may wait for a GPU worker.
-    """
-
-    proofs: int
-    partitions: int
-    gpus: tuple[Gpu, ...]
-    in_flight: int
-    synthesis_workers: int
-    gpu_workers: int
-    lookahead: int
-
-    def __post_init__(self) -> None:
-        for name in ("proofs", "partitions", "in_flight", "synthesis_workers", "gpu_workers", "lookahead"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not self.gpus:
-            raise ValueError("an engine needs at least one device")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a partition ended: `fault` is None, or what went wrong and at which effect."""
-
-    partition: Partition
-    fault: PolicyFault | None = field(default=None, compare=False)
-    effect: Effect | None = field(default=None, compare=False)
-
-    @property
-    def ok(self) -> bool:
-        return self.fault is None
-
-
-@program
-def guarded(inner: Program, partition: Partition) -> Generator[Effect, Any, Outcome]:
-    """Run a partition's program; if it fails, give back all that it held, newest first.
-
-    Faults that the program does not catch end it. What it took and has not given back is known from the effects that
-    passed: each says what undoes it.
-    """
-    held: dict[Hashable, Effect] = {}
-    running = inner.start()
-    effect: Effect | None = None
-    try:
-        effect = next(running)
-        while True:
-            try:
-                result = yield effect
-            except PolicyFault as fault:
-                effect = running.throw(fault)
-                continue
-            held.pop(effect.settles, None)
-            undo = effect.undo(result)
-            if undo is not None:
-                held[undo.settles] = undo
-            effect = running.send(result)
-    except StopIteration:
-        return Outcome(partition)
-    except PolicyFault as fault:
-        for undo in reversed(held.values()):
-            yield undo
-        return Outcome(partition, fault, effect)
-
+__all__ = [
+    "EngineConfig",
+    "Failure",
+    "Latencies",
+    "Outcome",
+    "Urgent",
+    "engine_programs",
+    "failure_of",
+    "guarded",
+    "split_call",
+]
 
 _JOBS, _RESULTS = Queue("jobs"), Queue("results")
 
@@ -106,6 +40,10 @@ def _in_flight(config: EngineConfig) -> Semaphore:
     return Semaphore("proofs in flight", config.in_flight)
 
 
+def _arrival(number: int) -> Semaphore:
+    return Semaphore(f"arrival of urgent proof {number}")
+
+
 @program
 def source(config: EngineConfig, partitions: tuple[tuple[Partition, ...], ...]) -> Generator[Effect, Any, None]:
     """Admits proofs, at most `in_flight` at a time, and queues their partitions for synthesis."""
@@ -113,8 +51,15 @@ def source(config: EngineConfig, partitions: tuple[tuple[Partition, ...], ...]) 
         yield Wait(_in_flight(config))
         for partition in proof:
             yield Put(_JOBS, partition)
-    for _ in range(config.synthesis_workers):
-        yield Put(_JOBS, None)
+
+
+@program
+def urgent_source(number: int, after: int, partitions: tuple[Partition, ...]) -> Generator[Effect, Any, None]:
+    """Queues the partitions of an urgent proof when its time has come."""
+    if after:
+        yield Wait(_arrival(number))
+    for partition in partitions:
+        yield Put(_JOBS, partition)
 
 
 @program
@@ -190,26 +135,26 @@ def finalise(
 
 @program
 def collector(config: EngineConfig, policy: Any) -> Generator[Effect, Any, tuple[Outcome, ...]]:
-    """Gathers results; a finished proof makes room for the next; at the end the GPU workers are sent home."""
+    """Gathers results; a finished proof makes room for the next; at the end everybody is sent home."""
     outcomes: list[Outcome] = []
-    missing = {proof: config.partitions for proof in range(config.proofs)}
+    missing = {proof: config.partitions_of(proof) for proof in range(config.proofs + len(config.urgent))}
     while missing:
         outcome = yield Get(_RESULTS)
         outcomes.append(outcome)
-        missing[outcome.partition.proof] -= 1
-        if not missing[outcome.partition.proof]:
-            del missing[outcome.partition.proof]
-            yield Notify(_in_flight(config))
+        for number, urgent in enumerate(config.urgent):
+            if urgent.after == len(outcomes):
+                yield Notify(_arrival(number))
+        proof = outcome.partition.proof
+        missing[proof] -= 1
+        if not missing[proof]:
+            del missing[proof]
+            if proof < config.proofs:
+                yield Notify(_in_flight(config))
+    for _ in range(config.synthesis_workers):
+        yield Put(_JOBS, None)
     for _ in range(config.gpu_workers * len(config.gpus)):
         yield Put(_ready_queue(policy, config), None)
     return tuple(outcomes)
-
-
-def partitions_of(config: EngineConfig, sizes: Sizes) -> tuple[tuple[Partition, ...], ...]:
-    """The partitions of every proof of a batch."""
-    return tuple(
-        tuple(Partition(proof, index, sizes) for index in range(config.partitions)) for proof in range(config.proofs)
-    )
 
 
 def engine_programs(policy: Any, config: EngineConfig, sizes: Sizes) -> dict[str, Program]:
@@ -220,9 +165,11 @@ def engine_programs(policy: Any, config: EngineConfig, sizes: Sizes) -> dict[str
     policy : cuzklab.policies.Policy
     config : EngineConfig
     sizes : Sizes
-        Bytes of a partition's buffers.
+        Bytes of the buffers of a partition of the batch.
     """
-    programs = {"source": source(config, partitions_of(config, sizes))}
+    programs = {"source": source(config, batch_partitions(config, sizes))}
+    for number, partitions in enumerate(urgent_partitions(config)):
+        programs[f"urgent{number}"] = urgent_source(number, config.urgent[number].after, partitions)
     for number in range(config.synthesis_workers):
         programs[f"synth{number}"] = synthesis_worker(config, policy)
     for gpu in config.gpus:

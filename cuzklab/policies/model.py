@@ -5,8 +5,22 @@ All of these are plain values. A lock or a semaphore exists as soon as an effect
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import wraps
 from typing import Any, Protocol
+
+
+class Priority(IntEnum):
+    """Which proofs go first. Nothing that has begun is interrupted: a higher priority goes first where others wait."""
+
+    NORMAL = 0
+    HIGH = 1
+    CRITICAL = 2
+
+
+def priority_of(item: Any) -> int:
+    """Priority of what is put into a queue; what says nothing about it is normal."""
+    return getattr(item, "priority", Priority.NORMAL)
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class Queue:
-    """A first-in first-out queue; `capacity` None means that nothing bounds it."""
+    """A queue: first in, first out among items of one priority, and higher priorities first.
+
+    `capacity` None means that nothing bounds it. Otherwise it is full for an item once it holds so many that do not
+    come after that item: a queue full of normal work does not hold up what is urgent.
+    """
 
     name: str
     capacity: int | None = None
@@ -134,11 +152,16 @@ class Sizes(Protocol):
 
 @dataclass(frozen=True)
 class Partition:
-    """One circuit of one proof, as a policy sees it."""
+    """One circuit of one proof, as a policy sees it.
+
+    `kind` names the circuit where it is not that of the batch.
+    """
 
     proof: int
     index: int
     sizes: Sizes = field(compare=False, repr=False)
+    priority: int = field(default=Priority.NORMAL, compare=False)
+    kind: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:

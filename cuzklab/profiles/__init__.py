@@ -23,6 +23,7 @@ from cuzklab.profiles.hardware import (
 from cuzklab.profiles.workloads import (
     MAX_LOG2_DOMAIN,
     MIN_LOG2_DOMAIN,
+    PRIORITIES,
     Workload,
     load_workload,
     scaled_shape,
@@ -35,6 +36,7 @@ __all__ = [
     "MIN_LOG2_DOMAIN",
     "PAGEABLE_COPY",
     "PAGE_LOCKING",
+    "PRIORITIES",
     "Calibration",
     "Device",
     "Engine",

@@ -19,11 +19,15 @@ from cuzklab.stages import POREP_32G, CircuitShape
 
 _SCALED_NAME = re.compile(r"porep-shaped-([0-9]{1,2})")
 MIN_LOG2_DOMAIN, MAX_LOG2_DOMAIN = 6, 32
+PRIORITIES = ("normal", "high", "critical")
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What is proved: the circuit of a partition, and how many partitions make a proof."""
+    """What is proved: the circuit of a partition, and how many partitions make a proof.
+
+    `priority` is normal, high or critical: which goes first where proofs of several kinds wait.
+    """
 
     name: str
     title: str
@@ -31,6 +35,7 @@ class Workload:
     partitions_per_proof: int
     shape: CircuitShape
     digest: str = ""
+    priority: str = "normal"
 
 
 def workload_names() -> tuple[str, ...]:
@@ -53,17 +58,20 @@ def load_workload(name_or_path: str | Path) -> Workload:
         return scaled_workload(int(match[1]))
     path = find_profile("workloads", name_or_path)
     document, digest = read_toml(path)
-    refuse_unknown(path, "", document, {"title", "source", "partitions_per_proof", "circuit", "scaled"})
+    refuse_unknown(path, "", document, {"title", "source", "partitions_per_proof", "priority", "circuit", "scaled"})
     if ("circuit" in document) == ("scaled" in document):
         raise BadInput(f"{path}: write one of the sections [circuit] and [scaled]")
     title, source = (read_value(path, key, document, str, {}) for key in ("title", "source"))
     partitions = read_value(path, "partitions_per_proof", document, int, {"least": 1, "most": 10_000})
+    priority = read_value(path, "priority", {"priority": PRIORITIES[0], **document}, str, {})
+    if priority not in PRIORITIES:
+        raise BadInput(f"{path}: field priority is {priority!r}; write one of {', '.join(PRIORITIES)}")
     if "scaled" in document:
         section = read_table(path, "scaled", document)
         shape = _scaled(path, section)
     else:
         shape = _circuit(path, read_table(path, "circuit", document))
-    return Workload(path.stem, title, source, partitions, shape, digest)
+    return Workload(path.stem, title, source, partitions, shape, digest, priority)
 
 
 def scaled_shape(log2_domain: int, name: str = "") -> CircuitShape:

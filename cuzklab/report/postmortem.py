@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ RECORD_FORMAT = 1
 
 _ASPECTS = ("feasibility", "mechanism", "performance")
 _LACKING = "short by"
+_MOST_TILES = 4  # of a report that only describes
 _TELLING = ("share", "kernel_occupancy", "call_occupancy", "size", "peak_vram", "duration", "count")
 
 
@@ -88,12 +89,34 @@ def examine(case: Case) -> PostMortem:
     return PostMortem(case, findings, verdicts.verdict(case, findings))
 
 
+def describe(runs: Sequence[Run], question: str, findings: Sequence[Finding], sentence: str) -> PostMortem:
+    """A post-mortem of runs that nobody compares: what they show, and no decision.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+    question : str
+        What the report is about.
+    findings : sequence of Finding
+        The most telling first.
+    sentence : str
+        What they come to.
+    """
+    told = tuple(dict.fromkeys(one.id for one in findings if one.aspect != "coverage"))
+    described = Verdict("described", sentence, told, "another recording")
+    return PostMortem(Case("", "", tuple(runs), question=question), tuple(findings), described)
+
+
 def tiles(post: PostMortem) -> list[Tile]:
     """The figures that carry the verdict: of each aspect the one of its most telling finding.
 
     Findings that decided come before others, sure ones before less sure ones; but times of an emulated device, which
     say nothing about a GPU, come last.
     """
+    if post.verdict.decision == "described":
+        firsts = {one.id: one for one in reversed(post.findings) if one.figures}
+        told = [firsts[name] for name in post.verdict.because if name in firsts]
+        return [Tile(large(one.figures[0]), one.figures[0].label, one.certainty, one) for one in told[:_MOST_TILES]]
     rank = {name: place for place, name in enumerate(post.verdict.because)}
     sure = ("proved", "measured", "simulated")
 

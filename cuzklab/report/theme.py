@@ -54,6 +54,15 @@ def colour_of_stage(name: str) -> str:
     return STAGE_COLOURS.get(name) or _OTHERS[sum(name.encode()) % len(_OTHERS)]
 
 
+def colours_apart(names: Sequence[str]) -> dict[str, str]:
+    """Colours for names out of a foreign trace: stages have theirs, the others differ while there are enough."""
+    foreign = [name for name in names if colour_of_stage(name) not in STAGE_COLOURS.values()]
+    apart = (*_OTHERS, *WORKER_COLOURS)
+    return {name: colour_of_stage(name) for name in names} | {
+        name: apart[place % len(apart)] for place, name in enumerate(foreign)
+    }
+
+
 def colour_of_worker(worker: str, workers: Sequence[str]) -> str:
     """The colour of a worker among all workers of a run; grey for nobody."""
     return WORKER_COLOURS[workers.index(worker) % len(WORKER_COLOURS)] if worker in workers else WAIT

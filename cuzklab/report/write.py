@@ -15,6 +15,7 @@ from cuzklab.errors import BadInput
 from cuzklab.report.html import export_html
 from cuzklab.report.notebook import NotebookFailed, checked_parameters, parameters_of, run_notebook
 from cuzklab.report.postmortem import RECORD_FORMAT, RECORD_VARIABLE
+from cuzklab.report.subjects import with_runs
 
 _MAX_RECORD_BYTES = 64 << 20
 
@@ -98,13 +99,14 @@ def write_report(
     Raises
     ------
     BadInput
-        No such notebook, or a parameter that it does not have or of another type; nothing has been started.
+        No such notebook, a parameter that it does not have or of another type, or no run where a parameter names one;
+        nothing has been started.
     NotebookFailed
         A cell raised, the deadline passed, the kernel died, or the notebook left no record.
     """
     notebook = notebook_of(name)
-    given = checked_parameters(notebook, parameters or {})
     known = parameters_of(notebook)
+    given = with_runs(notebook.stem, known, checked_parameters(notebook, parameters or {}))
     out = Path(out).resolve()
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out}: is a file; give a folder for the report")

@@ -10,7 +10,7 @@ engines fetch is a few points), and kernels that slow each other down beyond sha
 
 import math
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import simpy
@@ -28,6 +28,7 @@ from cuzklab.policies.effects import (
     Unpin,
     Upload,
 )
+from cuzklab.policies.model import Partition
 from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
 from cuzklab.simulate.host import Demand, Job, Processor
@@ -48,31 +49,41 @@ class Machine:
         Cores and memory of the host.
     kernels, pcie : dict of int to Fluid
         Of each device: seconds of kernels a second, and bytes a second across the bus to it, whatever the stream.
+    shapes : mapping
+        Circuits of other kinds than the batch's, by the kind of their partitions.
     """
 
-    def __init__(self, env: simpy.Environment, hardware: Hardware, shape: CircuitShape, seed: int = 0) -> None:
+    def __init__(
+        self, env: simpy.Environment, hardware: Hardware, shape: CircuitShape, seed: int = 0,
+        shapes: Mapping[str, CircuitShape] | None = None,
+    ) -> None:  # fmt: skip
         self.env, self.hardware, self.shape, self.seed = env, hardware, shape, seed
+        self.shapes = dict(shapes or {})
         self.processor = Processor(env, hardware.host)
         self.kernels: dict[int, Fluid] = {}
         self.pcie: dict[int, Fluid] = {}
         self._emulated: dict[int, simpy.Resource] = {}
         self._driver = simpy.Resource(env)
-        self._demands: dict[tuple[str, str, int], tuple[float, Demand]] = {}
-        self._launched: dict[tuple[str, str], tuple[float, int]] = {}
+        self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
+        self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
         transfer = hardware.transfer
         self._pageable = Demand(
             1, hardware.stage_memory_share(PAGEABLE_COPY), 2 * transfer.pageable_bytes_per_s
         )  # read and written once, into the driver's buffer
         self._lock_share = hardware.stage_memory_share(PAGE_LOCKING)
 
-    def launched(self, stage: str, part: str) -> tuple[float, int]:
+    def launched(self, effect: Launch) -> tuple[float, int]:
         """Seconds of kernels of a GPU stage, and bytes that it streams."""
-        key = (stage, part)
+        key = (effect.partition.kind, effect.stage, effect.part)
         if key not in self._launched:
-            row = STAGES[stage]
-            kernels_s = row.work(self.shape, part) / self.hardware.rate(stage)
-            self._launched[key] = kernels_s, row.streamed_bytes(self.shape, part)
+            row, shape = STAGES[effect.stage], self.shape_of(effect.partition)
+            kernels_s = row.work(shape, effect.part) / self.hardware.rate(effect.stage)
+            self._launched[key] = kernels_s, row.streamed_bytes(shape, effect.part)
         return self._launched[key]
+
+    def shape_of(self, partition: Partition) -> CircuitShape:
+        """The circuit of a partition."""
+        return self.shapes.get(partition.kind, self.shape)
 
     def device_kernels(self, index: int) -> Fluid:
         if index not in self.kernels:
@@ -100,22 +111,23 @@ class Machine:
         draw = random.Random(f"{self.seed}/{stage}/{of}").gauss(0.0, 1.0)
         return math.exp(sigma * draw - sigma * sigma / 2)
 
-    def demand(self, stage: str, part: str, threads: int) -> tuple[float, Demand]:
-        """Seconds that a CPU stage takes alone with so many threads, and what it asks of the host.
+    def demand(self, effect: Compute) -> tuple[float, Demand]:
+        """Seconds that a CPU stage takes alone with its threads, and what it asks of the host.
 
         With the profile's threads n: t = work / rate. With others the core seconds stay the same:
         t' = t · throughput(n) / throughput(threads). Traffic by the stage table, over that time. The working set of a
         pool is the buckets of a Pippenger MSM over each thread's part of the points.
         """
-        key = (stage, part, threads)
+        key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
         if key not in self._demands:
-            row, hardware = STAGES[stage], self.hardware
+            stage, part = effect.stage, effect.part
+            row, hardware, shape = STAGES[stage], self.hardware, self.shape_of(effect.partition)
             default = hardware.stage_threads(stage)
-            threads = threads or default
-            alone_s = row.work(self.shape, part) / hardware.rate(stage)
+            threads = effect.threads or default
+            alone_s = row.work(shape, part) / hardware.rate(stage)
             alone_s *= self.processor.throughput(default) / self.processor.throughput(threads)
-            traffic = row.host_traffic_bytes(self.shape, part) / alone_s
-            points = max(1, row.work(self.shape, part) // threads)
+            traffic = row.host_traffic_bytes(shape, part) / alone_s
+            points = max(1, row.work(shape, part) // threads)
             buckets = threads * (G2_BUCKET_BYTES << (msm_window_bits(points) - 1))
             cache = min(1.0, buckets / hardware.host.llc_bytes) if threads > 1 else 0.0
             self._demands[key] = alone_s, Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
@@ -156,9 +168,11 @@ class Machine:
         if turn is not None:
             self._emulated[index].release(turn)
 
-    def call_setup(self) -> Job:
+    def call_setup(self, partition: Partition) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""
-        return self.processor.run(call_bytes(self.shape) * self.hardware.host.first_touch_s_per_byte, Demand(1))
+        return self.processor.run(
+            call_bytes(self.shape_of(partition)) * self.hardware.host.first_touch_s_per_byte, Demand(1)
+        )
 
     def deallocation(self, size_bytes: int) -> Job:
         """Giving memory back to the operating system: bytes · dealloc_s_per_byte on one thread."""
@@ -169,7 +183,7 @@ class Machine:
 
 def compute(machine: Machine, effect: Compute) -> Job:
     """A CPU stage: its time alone, times the partition's spread, on a processor that others use, too."""
-    alone_s, demand = machine.demand(effect.stage, effect.part, effect.threads)
+    alone_s, demand = machine.demand(effect)
     return machine.processor.run(alone_s * machine.spread(effect.stage, effect.partition.name), demand)
 
 
@@ -183,7 +197,7 @@ def launch(machine: Machine, effect: Launch) -> Lasting:
     Kernels of several streams share the device, copies of several streams the bus. On an emulated device a thread of
     the host computes them.
     """
-    kernels_s, streamed_bytes = machine.launched(effect.stage, effect.part)
+    kernels_s, streamed_bytes = machine.launched(effect)
     if machine.hardware.device.kernels_on_host:
         ends = [machine.processor.run(kernels_s, Demand(1)).done]
     else:

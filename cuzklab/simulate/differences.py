@@ -10,12 +10,13 @@ from typing import Any
 from cuzklab import resources
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, read_toml
+from cuzklab.simulate.calibrate import SD_OF_KIND
 from cuzklab.simulate.compare import DEFAULT_SEEDS, condition_key, simulate_rows
 from cuzklab.simulate.published import PublishedRow, row_of
 
 Report = Callable[[float, str], None]
-# A simulated change that is resolved may differ from the published one by this much: the spread of two runs' quotient.
-_SPREADS = 1.5
+# A simulated change may differ from the published one by so many standard deviations of a quotient of two runs.
+_STANDARD_DEVIATIONS = 2.0
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class Change:
         """``reproduced``, ``not reproduced``, ``no change, as published``, ``unresolved`` or ``not simulated``.
 
         A published change below what two runs of one configuration differ by is unresolved; one that was published as
-        none must not be larger than that in the simulation. Otherwise the sign must be the same, and the size within
-        1.5 times the run-to-run spread of the published bounds.
+        none must not be larger than that in the simulation. Otherwise the sign must be the same, and the quotient of
+        the figures within two standard deviations of the published bounds, √2 times that of a figure of the kind.
         """
         difference = self.difference
         if self.simulated is None:
@@ -78,8 +79,9 @@ class Change:
         if abs(difference.published) < difference.run_to_run:
             return "unresolved"
         same_sign = self.simulated * difference.published > 0
-        margin = _SPREADS * difference.run_to_run
-        near = difference.least - margin <= self.simulated <= difference.most + margin
+        margin = _STANDARD_DEVIATIONS * math.sqrt(2) * SD_OF_KIND[difference.before.metric.kind]
+        least, most = math.log1p(difference.least) - margin, math.log1p(difference.most) + margin
+        near = least <= math.log1p(self.simulated) <= most
         return "reproduced" if same_sign and near else "not reproduced"
 
     def to_json(self) -> dict[str, Any]:

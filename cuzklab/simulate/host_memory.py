@@ -10,7 +10,7 @@ An engine is killed when it needs more than the machine's memory less what other
 keeps, page tables, the operating system.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from cuzklab.policies.model import Partition
 from cuzklab.stages import G1_BYTES, G2_BYTES, SCALAR_BYTES, CircuitShape
@@ -38,12 +38,19 @@ class HostMemory:
     shape : CircuitShape
     early_share : float
         Part of a partition's memory that is there from the start of its synthesis.
+    others : mapping
+        Circuits of other kinds, whose keys are there too, by the kind of their partitions.
     """
 
-    def __init__(self, limit_bytes: int, shape: CircuitShape, early_share: float = 1.0) -> None:
+    def __init__(
+        self, limit_bytes: int, shape: CircuitShape, early_share: float = 1.0,
+        others: Mapping[str, CircuitShape] | None = None,
+    ) -> None:  # fmt: skip
         self.limit_bytes = limit_bytes
-        self._fixed_bytes = shape.key_bytes + shape.constraint_bytes
-        self._partition_bytes, self._call_bytes = shape.synthesised_bytes, call_bytes(shape)
+        shapes = {"": shape, **(others or {})}
+        self._fixed_bytes = sum(one.key_bytes + one.constraint_bytes for one in shapes.values())
+        self._partition_bytes = {kind: one.synthesised_bytes for kind, one in shapes.items()}
+        self._call_bytes = {kind: call_bytes(one) for kind, one in shapes.items()}
         self._early_share = early_share
         self._held: dict[Partition, int] = {}
         self._growing: dict[Partition, Callable[[], float]] = {}
@@ -52,8 +59,10 @@ class HostMemory:
     @property
     def in_use_bytes(self) -> int:
         """Bytes in use now; progress of syntheses as last brought up to date."""
-        to_come = (1 - self._early_share) * sum(1 - progress() for progress in self._growing.values())
-        return self._fixed_bytes + self._held_bytes - round(to_come * self._partition_bytes)
+        to_come = sum(
+            (1 - progress()) * self._partition_bytes[partition.kind] for partition, progress in self._growing.items()
+        )
+        return self._fixed_bytes + self._held_bytes - round((1 - self._early_share) * to_come)
 
     @property
     def partitions(self) -> int:
@@ -63,7 +72,7 @@ class HostMemory:
     def begin(self, partition: Partition, progress: Callable[[], float]) -> None:
         """A partition's synthesis begins; `progress` tells how far it is, 0 to 1."""
         if partition not in self._held:
-            self._hold(partition, self._partition_bytes)
+            self._hold(partition, self._partition_bytes[partition.kind])
         self._growing[partition] = progress
 
     def synthesised(self, partition: Partition) -> None:
@@ -71,7 +80,7 @@ class HostMemory:
 
     def call(self, partition: Partition) -> None:
         """A GPU worker has taken a partition."""
-        self._hold(partition, self._call_bytes)
+        self._hold(partition, self._call_bytes[partition.kind])
 
     def held(self, partition: Partition) -> int:
         """What a partition holds and will have to give back."""
@@ -98,7 +107,8 @@ class HostMemory:
         HostMemoryExhausted
         """
         if in_use_bytes > self.limit_bytes:
+            largest_bytes = max(self._partition_bytes.values())
             raise HostMemoryExhausted(
                 f"host memory: {format_size(self._fixed_bytes)} of key and constraints and {len(self._held)} "
-                f"partitions of up to {format_size(self._partition_bytes)} exceed {format_size(self.limit_bytes)}"
+                f"partitions of up to {format_size(largest_bytes)} exceed {format_size(self.limit_bytes)}"
             )

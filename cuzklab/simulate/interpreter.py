@@ -13,6 +13,7 @@ import simpy
 
 from cuzklab.policies.effects import (
     Compute,
+    Copy,
     Effect,
     Fork,
     FreeHost,
@@ -22,14 +23,15 @@ from cuzklab.policies.effects import (
     PolicyFault,
     Put,
     Upload,
-    WaitEvent,
     live_bytes,
 )
-from cuzklab.policies.engine import Outcome
-from cuzklab.policies.model import Gpu, Partition, Program, Stream, WaitFor
+from cuzklab.policies.engine import Latencies, Outcome
+from cuzklab.policies.model import Gpu, Partition, Program, WaitFor
+from cuzklab.policies.schedule import SCHEDULE, Order
 from cuzklab.simulate.actor import Actor
 from cuzklab.simulate.costs import COSTS, Machine, compute, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
+from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
 from cuzklab.simulate.world import World
 from cuzklab.stages import STAGES
@@ -63,6 +65,8 @@ class Ending:
         What was too much for the host; then everything stopped there.
     end_ns : int
         Virtual time at which the last actor ended, or everything stopped.
+    latencies : Latencies
+        Of the proofs whose partitions were queued.
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
@@ -71,6 +75,7 @@ class Ending:
     stuck: tuple[WaitFor, ...] = ()
     host_memory_exhausted: str = ""
     end_ns: int = 0
+    latencies: Latencies = field(default_factory=Latencies)
 
 
 class Interpreter:
@@ -83,15 +88,20 @@ class Interpreter:
         None: host memory is neither counted nor limited.
     everything : bool
         Whether to record more than the figures need.
+    order : Order, optional
+        A schedule that the programs are made to follow.
     """
 
-    def __init__(self, machine: Machine, host_memory: HostMemory | None = None, everything: bool = True) -> None:
+    def __init__(
+        self, machine: Machine, host_memory: HostMemory | None = None, everything: bool = True,
+        order: Order | None = None,
+    ) -> None:  # fmt: skip
         self.machine, self.env = machine, machine.env
-        self.world = World()
+        self.pacing = Pacing(order)
+        self.world = World(order)
         self.tracer = Tracer(self.world, lambda: self.env.now, everything)
         self.ending = Ending()
         self._host_memory = host_memory
-        self._last_on: dict[Stream, simpy.Event] = {}
         self._tasks: dict[str, Actor] = {}
 
     def run(self, programs: Mapping[str, Program]) -> Ending:
@@ -103,6 +113,11 @@ class Interpreter:
             if self._host_memory:
                 self._host_memory_changed()
             self.env.run()
+            while self.pacing.let_go(self.world, self.env.now):
+                self._wake()
+                self.env.run()
+        except ScheduleOver:
+            pass
         except HostMemoryExhausted as error:
             self.ending.host_memory_exhausted = str(error)
             self.ending.end_ns = self.env.now
@@ -147,6 +162,7 @@ class Interpreter:
         """An actor is done. A fault goes to the program that forked it: where that waits, or at its next effect."""
         actor.ended = True
         self.ending.end_ns = self.env.now
+        self.pacing.ended(actor.name, fault)
         self.tracer.actor = actor
         parent = actor.parent
         if fault is not None:
@@ -168,14 +184,17 @@ class Interpreter:
         if actor.pending_fault is not None:
             fault, actor.pending_fault = actor.pending_fault, None
             raise fault
-        if effect.ready(self.world, actor.name):
+        if self.world.may_go(actor.name, effect):
             actor.requested_ns, actor.holder_at_request = self.env.now, ""
-            result = self._start(actor, effect)
-            self._wake()
+            try:
+                result = self._start(actor, effect)
+            finally:
+                self._wake()
         else:
             holder = next((name for name in effect.blockers(self.world) if name), "")
             granted = self.env.event()
-            self.world.wait(actor, effect, self.env.now, effect.kind_of_wait(self.world), holder, granted)
+            kind = self.pacing.kind_of_wait(self.world, actor.name, effect)
+            self.world.wait(actor, effect, self.env.now, kind, holder, granted)
             result, fault = yield granted
             if fault is not None:
                 raise fault
@@ -183,18 +202,22 @@ class Interpreter:
             yield from self._free_host(actor, effect)
         elif type(effect) is Get and isinstance(result, Partition) and actor.in_call:
             yield from self._set_up_call(actor)
-        elif effect.lasts:
+        elif effect.lasts and not effect.asynchronous(self.world):
             yield from self._last(actor, effect)
         return result
 
     def _start(self, actor: Actor, effect: Effect) -> Any:
         """The change as an effect takes place."""
         self.tracer.actor = actor
+        self.pacing.check(actor.name, effect)
         try:
             result = effect.start(self.world, actor.name)
-        except OutOfDeviceMemory as fault:
-            self.tracer.out_of_memory(actor, effect.gpu, fault, live_bytes(self.world, effect.gpu))
+        except PolicyFault as fault:
+            if isinstance(fault, OutOfDeviceMemory):
+                self.tracer.out_of_memory(actor, effect.gpu, fault, live_bytes(self.world, effect.gpu))
+            self.pacing.passed(self.world, actor.name, effect, self.env.now, fault.at(actor.name, effect))
             raise
+        self.pacing.passed(self.world, actor.name, effect, self.env.now)
         if isinstance(effect, Fork):
             child = Actor(result.actor, actor, actor.device, actor.partition, actor.took_ns)
             self._tasks[child.name] = child
@@ -202,6 +225,10 @@ class Interpreter:
                 if task.actor in self._tasks:  # it has not ended
                     self._tasks[task.actor].parent = child
             self.env.process(self._act(child, effect.program))
+        elif isinstance(effect, Upload):
+            if (beside := effect.beside(self.world)) is not None:
+                (copy,) = beside.arguments
+                self.env.process(self._copy(actor, copy, self.pacing.name_of_copy(actor.name, copy)))
         elif isinstance(effect, Get):
             if isinstance(result, Partition):
                 actor.partition, actor.took_ns = result, self.env.now
@@ -219,12 +246,14 @@ class Interpreter:
             self.tracer.waited(waiting)
             actor.requested_ns, actor.holder_at_request = waiting.since_ns, waiting.holder
             try:
-                waiting.granted.succeed((self._start(actor, waiting.effect), None))
+                result = None if waiting.ends else self._start(actor, waiting.effect)
+                waiting.granted.succeed((result, None))
             except PolicyFault as fault:
                 waiting.granted.succeed((None, fault))
 
     def _passed_on(self, actor: Actor, item: Any) -> None:
         """An actor has handed on what it worked on; with an outcome, the partition is over."""
+        self.ending.latencies.passed(item, self.env.now)
         if isinstance(item, Outcome):
             self.ending.outcomes.append(item)
             if actor.in_call:
@@ -248,7 +277,7 @@ class Interpreter:
             yield from self._synthesise(effect, self._host_memory)
         else:
             yield from COSTS[type(effect)](self.machine, effect)
-        self._finish(actor, effect)
+        yield from self._end_of_work(actor, effect)
         self.tracer.lasted(actor, effect, start_ns)
 
     def _synthesise(self, effect: Compute, host_memory: HostMemory) -> Generator[simpy.Event, Any, None]:
@@ -262,7 +291,7 @@ class Interpreter:
 
     def _set_up_call(self, actor: Actor) -> Generator[simpy.Event, Any, None]:
         start_ns = self.env.now
-        yield self.machine.call_setup().done
+        yield self.machine.call_setup(actor.partition).done
         if self.env.now > start_ns:
             self.tracer.span(actor, start_ns, "split vectors", "memory", actor.device)
 
@@ -296,54 +325,46 @@ class Interpreter:
         self._wake()
 
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
-        """Kernels begin when the earlier work of their stream is done; the actor waits for their end."""
-        launch_ns = self.env.now
-        earlier, done = self._queue_on(effect.stream)
-        if earlier is not None:
-            yield earlier
+        """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
         turn = yield from self.machine.begin_launch(effect.gpu.index)
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
         self.machine.end_launch(effect.gpu.index, turn)
-        self._dequeue(effect.stream, done)
-        _, streamed_bytes = self.machine.launched(effect.stage, effect.part)
-        self.tracer.kernel(actor, effect, start_ns, launch_ns)
-        self.tracer.transfer(actor, effect, start_ns, launch_ns, streamed_bytes, pinned=True)
+        _, streamed_bytes = self.machine.launched(effect)
+        self.tracer.kernel(actor, effect, start_ns, actor.requested_ns)
+        self.tracer.transfer(actor, effect, start_ns, actor.requested_ns, streamed_bytes, pinned=True)
 
     def _upload(self, actor: Actor, effect: Upload) -> Generator[simpy.Event, Any, None]:
-        """From pinned memory the copy goes on by itself; from pageable memory the actor waits for its end."""
+        """A copy from pageable memory, for whose end the actor waits."""
         start_ns = self.env.now
-        pinned = effect.asynchronous(self.world)
-        who = Actor(f"gpu{effect.stream.gpu.index}", device=effect.stream.gpu.index) if pinned else actor
-        copy = self._copy(who, actor, effect, pinned, *self._queue_on(effect.stream))
-        if pinned:
-            self.env.process(copy)
-            return
-        yield from copy
+        yield from upload(self.machine, effect, pinned=False)
+        self.tracer.transfer(actor, effect, start_ns, actor.requested_ns, effect.source.size_bytes, pinned=False)
+        yield from self._end_of_work(actor, effect)
         self.tracer.lasted(actor, effect, start_ns)
 
-    def _copy(
-        self, who: Actor, issuer: Actor, effect: Upload, pinned: bool, earlier: simpy.Event | None, done: simpy.Event
-    ) -> Generator[simpy.Event, Any, None]:
-        """The copy itself: after the events that its stream waits for and the stream's earlier work."""
-        issue_ns = self.env.now
-        for event in self.world.read(("after", effect.stream)) or ():
-            yield from self._interpret(who, WaitEvent(event))
-        if earlier is not None:
-            yield earlier
+    def _end_of_work(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, None]:
+        """An effect that lasts is over, at the end of its time or, by a schedule, when its turn has come."""
+        if self.pacing.ends_by_turn(effect):
+            if not self.world.may_go(actor.name, effect, ends=True):
+                granted = self.env.event()
+                self.world.wait(actor, effect, self.env.now, SCHEDULE, "", granted, ends=True)
+                yield granted
+            self.pacing.passed(self.world, actor.name, effect, self.env.now)
+        self._finish(actor, effect)
+
+    def _copy(self, issuer: Actor, copy: Copy, name: str) -> Generator[simpy.Event, Any, None]:
+        """A copy from pinned memory, which goes on by itself when its turn in the stream has come."""
+        effect, issue_ns = copy.upload, self.env.now
+        device = effect.stream.gpu.index
+        who = Actor(f"gpu{device}", device=device)
+        if not copy.ready(self.world, who.name):
+            granted = self.env.event()
+            self.world.wait(who, copy, issue_ns, copy.kind_of_wait(self.world), "", granted)
+            yield granted
         start_ns = self.env.now
-        yield from upload(self.machine, effect, pinned)
-        self._dequeue(effect.stream, done)
-        self.tracer.transfer(issuer, effect, start_ns, issue_ns, effect.source.size_bytes, pinned)
-        self._finish(who, effect)
-
-    def _queue_on(self, stream: Stream) -> tuple[simpy.Event | None, simpy.Event]:
-        """Take the next place in a stream: the end of the work before it, if there is any, and its own end."""
-        earlier, done = self._last_on.get(stream), self.env.event()
-        self._last_on[stream] = done
-        return earlier, done
-
-    def _dequeue(self, stream: Stream, done: simpy.Event) -> None:
-        done.succeed()
-        if self._last_on[stream] is done:
-            del self._last_on[stream]
+        yield from upload(self.machine, effect, pinned=True)
+        if name:
+            yield from self._interpret(Actor(name, device=device), Ended(copy))
+            self.pacing.copied(name)
+        self.tracer.transfer(issuer, effect, start_ns, issue_ns, effect.source.size_bytes, pinned=True)
+        self._finish(who, copy)

@@ -12,7 +12,7 @@ deviations. Without a calibration only the seeds are known, and the prediction s
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
@@ -80,6 +80,8 @@ class Prediction:
             "near_equal_fits": self.members,
             "proofs_completed": self.first.proofs_completed,
             "partitions_failed": self.first.partitions_failed,
+            "failures": [asdict(failure) for failure in self.first.failures],
+            "latency_s": dict(self.first.latency_s),
             "notes": list(self.notes),
         }
 

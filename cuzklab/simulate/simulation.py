@@ -1,7 +1,7 @@
 """One simulation: a policy on a machine with a workload, and what came of it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ import simpy
 import cuzklab.policies as policies
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import OutOfDeviceMemory
-from cuzklab.policies.engine import EngineConfig, engine_programs
-from cuzklab.policies.model import Gpu
+from cuzklab.policies.engine import EngineConfig, Failure, Urgent, engine_programs, failure_of
+from cuzklab.policies.model import Gpu, Priority
 from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload
 from cuzklab.simulate.costs import Machine
 from cuzklab.simulate.host_memory import HostMemory
@@ -41,7 +41,13 @@ class Simulation:
         Why a metric does not exist.
     conditions : mapping
         All that the result depends on.
-    proofs_completed, partitions_failed : int
+    proofs_completed : int
+        Proofs of the batch.
+    partitions_failed : int
+    failures : tuple of Failure
+        Of the partitions that failed: where and why.
+    latency_s : mapping of int to float
+        Of each proof, from the queueing of its first partition to its last outcome.
     recorder : Recorder
         Rows of the trace, in virtual nanoseconds.
     notes : tuple of str
@@ -60,6 +66,8 @@ class Simulation:
     inputs: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     complete_trace: bool = True
+    failures: tuple[Failure, ...] = ()
+    latency_s: Mapping[int, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As `cuzklab simulate --json` prints it; a metric that does not exist is null, with its reason beside it."""
@@ -72,6 +80,8 @@ class Simulation:
             "conditions": dict(self.conditions),
             "proofs_completed": self.proofs_completed,
             "partitions_failed": self.partitions_failed,
+            "failures": [asdict(failure) for failure in self.failures],
+            "latency_s": dict(self.latency_s),
             "notes": list(self.notes),
         }
 
@@ -112,6 +122,7 @@ def simulate(
     partitions: int | None = None,
     gpus: int = 1,
     vram_bytes: int | None = None,
+    urgent: Sequence[tuple[Workload | str, int]] = (),
     seed: int = 0,
     record: bool = True,
 ) -> Simulation:
@@ -134,6 +145,8 @@ def simulate(
         Devices of the hardware's kind.
     vram_bytes : int, optional
         Device memory, if not the hardware's.
+    urgent : sequence of (workload, after)
+        Proofs of other kinds, of their workload's priority, that arrive when `after` partitions have an outcome.
     seed : int
         Of the spread of stage times. The same seed gives the same result.
     record : bool
@@ -160,16 +173,22 @@ def simulate(
     if not 1 <= gpus <= 64:
         raise BadInput(f"gpus is {gpus}; it must be 1 to 64")
     devices = tuple(Gpu(index, vram_bytes, hardware.device.margin_bytes) for index in range(gpus))
+    kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
     try:
-        config = EngineConfig(proofs, partitions, devices, in_flight, synthesis_workers, gpu_workers, lookahead)
+        config = EngineConfig(
+            proofs, partitions, devices, in_flight, synthesis_workers, gpu_workers, lookahead,
+            tuple(_urgent(kind, after, hardware) for kind, after in kinds),
+        )  # fmt: skip
     except ValueError as error:
         raise BadInput(str(error)) from error
     if proofs * partitions > MAX_PARTITIONS:
         raise BadInput(f"{proofs} proofs of {partitions} partitions are more than {MAX_PARTITIONS} partitions")
     hardware.rate("synthesis")  # a profile without rates is refused before anything runs
 
-    machine = Machine(simpy.Environment(), hardware, workload.shape, seed)
-    host_memory = HostMemory(hardware.host.available_bytes, workload.shape, hardware.engine.early_memory_share)
+    shapes = {kind.name: kind.shape for kind, _ in kinds}
+    machine = Machine(simpy.Environment(), hardware, workload.shape, seed, shapes)
+    early_share = hardware.engine.early_memory_share
+    host_memory = HostMemory(hardware.host.available_bytes, workload.shape, early_share, shapes)
     interpreter = Interpreter(machine, host_memory, everything=record)
     sizes = partition_sizes(workload.shape, hardware.device.model)
     try:
@@ -185,8 +204,10 @@ def simulate(
         "gw": gpu_workers, "partitions": partitions, "lookahead": lookahead, "gpus": gpus, "vram_bytes": vram_bytes,
         "workload": workload.name, "hardware": hardware.name, "backend": "sim", "seed": seed,
     }  # fmt: skip
+    if kinds:
+        conditions["urgent"] = ", ".join(f"{kind.name} after {after}" for kind, after in kinds)
     recorder = interpreter.tracer.recorder
-    found = figures(recorder, partitions)
+    found = figures(recorder, partitions, proofs)
     return Simulation(
         outcome=outcome,
         explanation=explanation,
@@ -200,7 +221,14 @@ def simulate(
         inputs={f"hardware {hardware.name}": hardware.digest, f"workload {workload.name}": workload.digest},
         notes=_notes(hardware),
         complete_trace=record,
+        failures=tuple(failure_of(outcome) for outcome in ending.outcomes if not outcome.ok),
+        latency_s={proof: ending.latencies.seconds(proof) for proof in sorted(ending.latencies.done_ns)},
     )
+
+
+def _urgent(kind: Workload, after: int, hardware: Hardware) -> Urgent:
+    sizes = partition_sizes(kind.shape, hardware.device.model)
+    return Urgent(kind.name, sizes, kind.partitions_per_proof, Priority[kind.priority.upper()], after)
 
 
 def _device(gpu: Gpu, hardware: Hardware) -> dict[str, Any]:
@@ -229,16 +257,17 @@ def _judge(ending: Ending) -> tuple[str, str]:
         others = len(ending.stuck) - len(core)
         behind = f"; {others} others wait behind them" if others else ""
         return "deadlock", "nobody can go on: " + "; ".join(map(str, core)) + behind
-    failed = [outcome for outcome in ending.outcomes if not outcome.ok]
-    wrong = {outcome.partition.name: outcome.fault for outcome in failed} | ending.faults
-    for name, fault in wrong.items():
+    failed = [failure_of(outcome) for outcome in ending.outcomes if not outcome.ok]
+    for failure in failed:
+        if failure.kind != "oom":
+            return "fault", sizes_in_words(failure.message)
+    for name, fault in ending.faults.items():
         if not isinstance(fault, OutOfDeviceMemory):
             return "fault", f"{name}: {fault.kind}: {fault}"
     if failed:
-        first = failed[0]
         return "device_oom", (
             f"{len(failed)} of {len(ending.outcomes)} partitions failed for want of device memory, "
-            + sizes_in_words(f"first {first.partition.name} at {first.effect}: {first.fault}")
+            + sizes_in_words(f"first {failed[0].message}")
         )
     for name, fault in ending.faults.items():
         return "device_oom", sizes_in_words(f"{name}: {fault}")

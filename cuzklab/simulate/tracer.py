@@ -9,6 +9,7 @@ from typing import Any
 
 from cuzklab.policies.effects import Acquire, Alloc, Compute, Free, Launch, OutOfDeviceMemory, Upload
 from cuzklab.policies.model import Buffer, Gpu, Lock, Partition, Queue
+from cuzklab.policies.schedule import SCHEDULE
 from cuzklab.simulate.actor import Actor
 from cuzklab.simulate.world import Waiting, World
 from cuzklab.trace import Counter, Kernel, LockUse, Recorder, Span, Transfer, VramEvent, WaitInterval
@@ -51,7 +52,7 @@ class Tracer:
     def waited(self, waiting: Waiting) -> None:
         """An actor could not go on and now can."""
         now = self._clock()
-        if self._everything and now > waiting.since_ns:
+        if self._everything and now > waiting.since_ns and waiting.kind != SCHEDULE:
             actor = waiting.actor
             self.recorder.add(
                 WaitInterval(

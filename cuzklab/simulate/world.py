@@ -14,6 +14,7 @@ import simpy
 
 from cuzklab.policies.effects import Effect
 from cuzklab.policies.model import HostBuffer, Semaphore, Stream
+from cuzklab.policies.schedule import Order
 from cuzklab.simulate.actor import Actor
 
 Observer = Callable[[Any, Any, Any], None]
@@ -30,11 +31,20 @@ class Waiting:
     holder: str
     granted: simpy.Event
     number: int
+    ends: bool = False  # the effect has begun, and waits for the turn at which it may end
     keys: set[Hashable] = field(default_factory=set)
+
+
+TURN = ("schedule", "turn")  # a key that is written whenever the next step of a schedule comes up
 
 
 class World:
     """The map that effects read and write.
+
+    Parameters
+    ----------
+    order : Order, optional
+        A schedule that says who may go on.
 
     Attributes
     ----------
@@ -43,7 +53,8 @@ class World:
         and the class of any other key.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, order: Order | None = None) -> None:
+        self.order = order
         self.observers: dict[Hashable, Observer] = {}
         self._values: dict[Hashable, Any] = {}
         self._reads: set[Hashable] | None = None
@@ -54,6 +65,10 @@ class World:
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def items(self) -> list[tuple[Hashable, Any]]:
+        """All keys that have a value."""
+        return list(self._values.items())
 
     def read(self, key: Hashable) -> Any:
         if self._reads is not None:
@@ -72,11 +87,20 @@ class World:
         if observer is not None:
             observer(key, old, value)
 
+    def may_go(self, actor: str, effect: Effect, ends: bool = False) -> bool:
+        """Whether an effect can take place now: it is ready and, where a schedule is followed, its actor's turn."""
+        if self.order is not None:
+            self.read(TURN)
+            if not self.order.may(actor, ends):
+                return False
+        return ends or effect.ready(self, actor)
+
     def wait(
-        self, actor: Actor, effect: Effect, since_ns: int, kind: str, holder: str, granted: simpy.Event
-    ) -> Waiting:
+        self, actor: Actor, effect: Effect, since_ns: int, kind: str, holder: str, granted: simpy.Event,
+        ends: bool = False,
+    ) -> Waiting:  # fmt: skip
         """Keep an actor whose effect is not ready until what the effect reads has changed."""
-        waiting = Waiting(actor, effect, since_ns, kind, holder, granted, next(self._numbers))
+        waiting = Waiting(actor, effect, since_ns, kind, holder, granted, next(self._numbers), ends)
         self._by_actor[actor] = waiting
         self._is_ready(waiting)
         return waiting
@@ -124,7 +148,7 @@ class World:
         """Whether an effect is ready; if not, its actor waits for the keys that it has just read."""
         self._reads = set()
         try:
-            ready = waiting.effect.ready(self, waiting.actor.name)
+            ready = self.may_go(waiting.actor.name, waiting.effect, waiting.ends)
         finally:
             reads, self._reads = self._reads, None
         if not ready and reads != waiting.keys:

@@ -1,12 +1,15 @@
 """What is recorded, whoever ran it: one schema for live runs, simulations, counterexamples and imported captures.
 
-`schema` holds a row class a table; `recorder` collects rows; `store` writes a run as a directory of Parquet files and
-a `run.json`, and reads it back.
+`schema` holds a row class a table; `recorder` collects rows, `columns` holds tables that were never rows; `store`
+writes a run as a directory of Parquet files and a `run.json`, and reads it back. `nesting` sorts out which range
+encloses which.
 """
 
+from cuzklab.trace.columns import Columns
 from cuzklab.trace.recorder import Recorder
 from cuzklab.trace.schema import (
     TABLES,
+    ApiCall,
     Counter,
     Kernel,
     LockUse,
@@ -19,6 +22,8 @@ from cuzklab.trace.store import Run, RunInfo, load_run, write_run
 
 __all__ = [
     "TABLES",
+    "ApiCall",
+    "Columns",
     "Counter",
     "Kernel",
     "LockUse",

@@ -74,7 +74,7 @@ class Figures:
                 yield name, kind, value
 
 
-def figures(run: Tables, partitions_per_proof: int) -> Figures:
+def figures(run: Tables, partitions_per_proof: int, proofs: int | None = None) -> Figures:
     """The figures of a run.
 
     Parameters
@@ -82,6 +82,8 @@ def figures(run: Tables, partitions_per_proof: int) -> Figures:
     run : Recorder or Run
     partitions_per_proof : int
         How many proved partitions complete a proof.
+    proofs : int, optional
+        Proofs of the batch; those with higher numbers came in between and do not count as completed.
     """
     reasons: dict[str, str] = {}
     spans = _columns(run, "spans", "start", "end", "category", "name", "proof", "device")
@@ -89,7 +91,8 @@ def figures(run: Tables, partitions_per_proof: int) -> Figures:
     kernels = _columns(run, "kernels", "start", "end", "device")
     wall_ns = int(spans["end"].max() - spans["start"].min()) if len(spans["start"]) else 0
 
-    proved = {name: column[calls["name"] == PROVED] for name, column in calls.items()}
+    of_batch = (calls["name"] == PROVED) & (calls["proof"] < (np.inf if proofs is None else proofs))
+    proved = {name: column[of_batch] for name, column in calls.items()}
     completions, call_ns = _completed(proved, partitions_per_proof)
     if not completions:
         reasons["batch_average_s"] = reasons["prove_time_s"] = "no proof was completed"

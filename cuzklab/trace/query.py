@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cuzklab.trace.schema import TABLES, arrow_schema
-from cuzklab.trace.store import Run, RunError
+from cuzklab.trace.store import Run, RunError, read_table
 
 
 class QueryError(ValueError):
@@ -58,8 +57,8 @@ def _all_rows(runs: Sequence[Run], name: str) -> pa.Table:
         file = run.path / f"{name}.parquet"
         if file.exists():
             try:
-                parts.append(_with_run(run.name, pq.read_table(file, schema=schema)))
-            except (pa.ArrowException, OSError) as error:
+                parts.append(_with_run(run.name, read_table(file, name)))
+            except (pa.ArrowException, OSError, ValueError) as error:
                 raise RunError(f"{file}: not a readable table ({error})") from error
     return pa.concat_tables(parts)
 

@@ -21,8 +21,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cuzklab.trace.recorder import Recorder
-from cuzklab.trace.schema import TABLES, arrow_schema
+from cuzklab.trace.columns import Tables
+from cuzklab.trace.schema import TABLES, arrow_schema, conform
 
 FORMAT_VERSION = 1
 ORIGINS = ("live", "simulated", "counterexample", "check", "imported")
@@ -112,7 +112,7 @@ class Run:
                 self._frames[name] = _to_frame(schema.empty_table())
             else:
                 try:
-                    self._frames[name] = _to_frame(pq.read_table(file, schema=schema))
+                    self._frames[name] = _to_frame(read_table(file, name))
                 except Exception as error:
                     raise RunError(f"{file}: not a readable table ({type(error).__name__}: {error})") from error
         return self._frames[name]
@@ -120,6 +120,11 @@ class Run:
     @cached_property
     def availability(self) -> Mapping[str, Mapping[str, Any]]:
         return self.info.availability
+
+
+def read_table(file: Path, name: str) -> pa.Table:
+    """A table of a run from its file; columns that are younger than the file have their default."""
+    return conform(pq.read_table(file), name)
 
 
 def _to_frame(table: pa.Table) -> pd.DataFrame:
@@ -166,9 +171,10 @@ def versions() -> dict[str, str]:
 def write_run(
     place: Path,
     info: RunInfo,
-    recorder: Recorder,
+    recorder: Tables,
     not_captured: tuple[str, ...] = (),
     lost: tuple[str, ...] = (),
+    reasons: Mapping[str, str] | None = None,
     attachments: Mapping[str, str] | None = None,
 ) -> Run:
     """Write a run at `place`, whole or not at all.
@@ -179,9 +185,11 @@ def write_run(
         The directory to make; where it exists already, a number is appended.
     info : RunInfo
         Creation time, machine, versions and availability are filled in.
-    recorder : Recorder
+    recorder : Recorder or Columns
     not_captured, lost : tuple of str
         Tables that were switched off, and tables from which rows are missing.
+    reasons : mapping, optional
+        Why a table is in the state that it is in, a sentence each; kept in the availability record.
     attachments : mapping of str to str, optional
         Further files of the run, text by name.
     """
@@ -198,6 +206,8 @@ def write_run(
             else:
                 state = "present" if rows else "empty"
             availability[table] = {"state": state, "rows": rows}
+            if reasons and reasons.get(table):
+                availability[table]["reason"] = reasons[table]
             if table in recorder.lost:
                 availability[table]["lost"] = recorder.lost[table]
         for name, text in (attachments or {}).items():
@@ -218,7 +228,7 @@ def write_run(
     return load_run(place)
 
 
-def _write_table(recorder: Recorder, table: str, file: Path) -> int:
+def _write_table(recorder: Tables, table: str, file: Path) -> int:
     """Write the rows of a table, a piece at a time, and tell how many there are; no file where there are none."""
     rows, writer = 0, None
     try:

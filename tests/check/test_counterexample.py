@@ -32,24 +32,28 @@ def test_out_of_memory_as_a_run(ordered, tmp_path):
         "counterexample", "device_oom", "phase10_ordered", "step",
     )  # fmt: skip
     assert info.explanation == finding.message
-    assert info.conditions["steps"] == 20 and info.conditions["workers"] == 2 and info.conditions["shortest"]
+    assert info.conditions["steps"] == 21 and info.conditions["workers"] == 2 and info.conditions["shortest"]
     assert info.devices == ({"index": 0, "name": "gpu0", "vram_limit_bytes": 16 * GiB, "margin_bytes": GiB // 2},)
     first, second = (finding.schedule[0].actor, finding.schedule[-1].actor)
     assert _rows(run, "vram", "time", "op", "buffer", "bytes", "live", "limit", "worker", "lock_held") == [
         (6, "alloc", "d_a", 4 * GiB, 4 * GiB, 16 * GiB, first, "gpu0.mem"),
         (7, "alloc", "d_bc", 8 * GiB, 12 * GiB, 16 * GiB, first, "gpu0.mem"),
-        (19, "alloc", "d_a", 4 * GiB, 16 * GiB, 16 * GiB, second, "gpu0.compute"),
-        (20, "fail", "d_bc", 8 * GiB, 16 * GiB, 16 * GiB, second, "gpu0.compute"),
+        (20, "alloc", "d_a", 4 * GiB, 16 * GiB, 16 * GiB, second, "gpu0.compute"),
+        (21, "fail", "d_bc", 8 * GiB, 16 * GiB, 16 * GiB, second, "gpu0.compute"),
     ]
     spans = run.table("spans")
-    assert list(spans["start"]) == list(range(1, 21)) and list(spans["end"]) == list(range(2, 22))
-    assert list(spans["worker"]) == [first] * 11 + [second] * 9
+    assert list(spans["start"]) == list(range(1, 22)) and list(spans["end"]) == list(range(2, 23))
+    assert list(spans["worker"]) == [first] * 11 + [second] * 3 + [first] + [second] * 6
     locks = run.table("locks").astype(object).where(lambda frame: frame.notna(), None)
     assert [tuple(row) for row in locks[["lock", "acquired", "released", "worker"]].itertuples(index=False)] == [
-        ("gpu0.mem", 3, 12, first), ("gpu0.mem", 14, 18, second), ("gpu0.compute", 18, None, second),
+        ("gpu0.mem", 3, 12, first), ("gpu0.mem", 14, 19, second), ("gpu0.compute", 19, None, second),
         ("gpu0.compute", None, None, first),
     ]  # fmt: skip
-    assert _rows(run, "waits", "kind", "on", "holder", "worker", "end") == [("lock", "gpu0.compute", second, first, 21)]
+    assert _rows(run, "waits", "kind", "on", "holder", "worker", "end") == [
+        ("device_sync", "gpu0", "", second, 16), ("lock", "gpu0.compute", second, first, 22),
+    ]  # fmt: skip
+    # Queued in step 8, ended by step 15: until then the other's trim waits for the device.
+    assert _rows(run, "transfers", "start", "end", "pinned", "worker") == [(8, 16, True, first)]
 
 
 def test_deadlock_as_a_run(nested, tmp_path):
@@ -59,11 +63,13 @@ def test_deadlock_as_a_run(nested, tmp_path):
     (memory,) = (wait for wait in finding.wait_for if wait.kind == "memory")
     (lock,) = (wait for wait in finding.wait_for if wait.kind == "lock")
     assert sorted(_rows(run, "waits", "kind", "on", "holder", "worker", "end")) == [
-        ("lock", "gpu0.mem", memory.actor, lock.actor, 19),
-        ("memory", memory.on, "w0, w1", memory.actor, 19),
+        ("device_sync", "gpu0", "", memory.actor, 18),
+        ("event", "gpu0 ntt_h", "", lock.actor, 16),
+        ("lock", "gpu0.mem", memory.actor, lock.actor, 20),
+        ("memory", memory.on, "w0, w1", memory.actor, 20),
     ]
     # The launch is one span from its start to the end of its second step, and a kernel.
-    assert _rows(run, "kernels", "name", "start", "end") == [("ntt_h", 12, 14)]
+    assert _rows(run, "kernels", "name", "start", "end") == [("ntt_h", 16, 18)]
 
 
 def test_all_findings_can_be_stored(nested, tmp_path):
@@ -98,7 +104,7 @@ def test_replay_follows_the_schedule(ordered):
     (finding,) = ordered.findings
     steps = replay(ordered.exploration, finding)
     assert [(step.actor, str(step.effect)) for step in steps] == [(s.actor, s.effect) for s in finding.schedule]
-    assert [step.fault is not None for step in steps] == [False] * 19 + [True]
+    assert [step.fault is not None for step in steps] == [False] * 20 + [True]
     assert steps[-1].blocked == {finding.schedule[0].actor}
 
 

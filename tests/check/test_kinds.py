@@ -9,6 +9,7 @@ from cuzklab.policies.effects import (
     Compute,
     Fork,
     Free,
+    FreeHost,
     Get,
     Join,
     Launch,
@@ -16,6 +17,7 @@ from cuzklab.policies.effects import (
     Pin,
     Put,
     ReadFlag,
+    RecordEvent,
     Release,
     Reserve,
     SetFlag,
@@ -23,6 +25,7 @@ from cuzklab.policies.effects import (
     Unreserve,
     Upload,
     Wait,
+    WaitEvent,
 )
 from cuzklab.policies.model import Gpu, Lock, Queue, Semaphore, program
 from tests.check.programs import FLAG, GPU, LOCKS, PARTITION, SEMAPHORE, kinds, plain, run, steps
@@ -119,6 +122,73 @@ def upload_on(gpu: Gpu):
     yield Free(buffer)
 
 
+STREAM, COMPUTE = PARTITION.stream(GPU, "upload"), PARTITION.stream(GPU, "compute")
+
+
+@program
+def staged(*end: str, joined: bool = False):
+    """Stage from pinned memory and go on at once, or (`joined`) once the copy is done; then do what is asked for."""
+    yield Pin(PARTITION.abc)
+    buffer = yield Alloc(GPU, "d_a", 4)
+    yield Upload(PARTITION.abc, (buffer,), STREAM, PARTITION)
+    event = yield RecordEvent(STREAM)
+    if joined:
+        yield WaitEvent(event)
+    for what in end:
+        match what:
+            case "free":
+                yield Free(buffer)
+            case "free by cudaFree":
+                yield Free(buffer, device_wide=True)
+            case "unpin":
+                yield Unpin(PARTITION.abc)
+            case "free host":
+                yield FreeHost(PARTITION.abc, PARTITION)
+            case "wait on the stream":
+                yield WaitEvent(event, COMPUTE)
+            case "launch":
+                yield Launch(GPU, "stage without scratch", PARTITION, uses=(buffer,))
+
+
+@program
+def lend(box: Queue):
+    """Hand a buffer to a peer, and use it all the same."""
+    buffer = yield Alloc(GPU, "d_a", 4)
+    yield Put(box, buffer)
+    yield Launch(GPU, "stage without scratch", PARTITION, uses=(buffer,))
+    yield Notify(SEMAPHORE)
+
+
+@program
+def free_lent(box: Queue, wait: bool):
+    buffer = yield Get(box)
+    if wait:
+        yield Wait(SEMAPHORE)
+    yield Free(buffer)
+
+
+@program
+def worker_on(used: Gpu, own: Gpu):
+    """All device work on one device, memory and mutex on the worker's own."""
+    yield Acquire(own.lock)
+    buffer = yield Alloc(own, "d_a", 4)
+    yield Upload(PARTITION.abc, (buffer,), PARTITION.stream(used, "upload"), PARTITION)
+    yield Free(buffer, device_wide=True)
+    yield Release(own.lock)
+
+
+@program
+def synthesise(queue: Queue, items: int, permits: Semaphore, after_the_send: bool):
+    """Each item needs a permit; it is given back before the send, or by whoever receives it."""
+    for item in range(items):
+        yield Wait(permits)
+        yield Compute("stage", PARTITION)
+        if not after_the_send:
+            yield Notify(permits)
+        yield Put(queue, item)
+
+
+LENT = Queue("lent", 1)
 UNBOUNDED, PERMITS = Queue("results"), Semaphore("permits", 16)
 DEFECTS = {
     "lock order": ("lock_order_deadlock", {"a": nest(RED, BLUE), "b": nest(BLUE, RED)}, 2),
@@ -151,6 +221,21 @@ DEFECTS = {
     "lock left to a waiter": ("leak", {"a": plain(Acquire(RED)), "b": plain(Acquire(RED), Release(RED))}, 1),
     "pin left": ("leak", {"a": plain(Pin(PARTITION.abc))}, 1),
     "reservation left": ("leak", {"a": plain(Reserve(GPU, 2))}, 1),
+    "freed under a copy": ("use_after_free", {"a": staged("free", "unpin")}, 5),
+    "read before it is copied": ("use_after_free", {"a": staged("launch", "free by cudaFree", "unpin")}, 5),
+    "host memory freed under a copy": (
+        "use_after_free", {"a": staged("free host", "free by cudaFree", "unpin")}, 5,
+    ),
+    "unpinned under a copy": ("use_after_free", {"a": staged("unpin", "free by cudaFree")}, 5),
+    "a peer frees what another uses": ("use_after_free", {"a": lend(LENT), "b": free_lent(LENT, wait=False)}, 5),
+    "always the first device": (
+        "wrong_device", {"a": worker_on(GPU, GPU), "b": worker_on(GPU, OTHER_GPU)}, 3,
+    ),
+    "permit released before the send": (
+        "unbounded_queue",
+        {"a": synthesise(UNBOUNDED, 20, PERMITS, after_the_send=False), "b": get_all(UNBOUNDED, 20)},
+        17 * 4,
+    ),
     "queue grows": ("unbounded_queue", {"a": put_all(UNBOUNDED, 20), "b": get_all(UNBOUNDED, 20)}, 17),
 }  # fmt: skip
 REPAIRED = {
@@ -169,8 +254,32 @@ REPAIRED = {
     "wrong device": {"a": upload_on(GPU)},
     "memory left": {"a": borrow(6)},
     "pin left": {"a": plain(Pin(PARTITION.abc), Unpin(PARTITION.abc))},
+    "freed under a copy": {"a": staged("free", "unpin", joined=True)},
+    "freed under a copy, by cudaFree": {"a": staged("free by cudaFree", "unpin")},
+    "read before it is copied": {"a": staged("wait on the stream", "launch", "free", "unpin")},
+    "host memory freed under a copy": {"a": staged("free host", "free", "unpin", joined=True)},
+    "unpinned under a copy": {"a": staged("unpin", "free", joined=True)},
+    "a peer frees what another uses": {"a": lend(LENT), "b": free_lent(LENT, wait=True)},
+    "always the first device": {"a": worker_on(GPU, GPU), "b": worker_on(OTHER_GPU, OTHER_GPU)},
+    "permit released before the send": {
+        "a": synthesise(UNBOUNDED, 20, PERMITS, after_the_send=True),
+        "b": get_all(UNBOUNDED, 20, PERMITS),
+    },
+    "release by another": {"a": nest(RED, BLUE), "b": nest(RED, BLUE)},
+    "reservation of another": {"a": plain(Reserve(GPU, 2), Unreserve(GPU, 2))},
+    "capacity by reservations": {name: plain(Reserve(GPU, 8), Unreserve(GPU, 8)) for name in "abc"},
+    "scratch runs out": {"a": borrow(7), "b": plain(Launch(GPU, "stage", PARTITION))},
+    "reservation never suffices": {"a": plain(Reserve(GPU, 10), Unreserve(GPU, 10))},
+    "empty queue": {"a": get_all(UNBOUNDED, 2), "b": put_all(UNBOUNDED, 2)},
+    "lock left": {"a": plain(Acquire(RED), Release(RED))},
+    "lock left to a waiter": {name: plain(Acquire(RED), Release(RED)) for name in "ab"},
+    "reservation left": {"a": plain(Reserve(GPU, 2), Unreserve(GPU, 2))},
     "queue grows": {"a": put_all(UNBOUNDED, 20, PERMITS), "b": get_all(UNBOUNDED, 20, PERMITS)},
 }
+
+
+def test_every_defect_has_a_repaired_twin():
+    assert set(DEFECTS) <= set(REPAIRED)
 
 
 @pytest.mark.parametrize("name", DEFECTS)

@@ -33,7 +33,7 @@ def test_ordered_locks_run_out_of_memory_with_two_workers():
     (finding,) = found.findings
     assert (finding.kind, finding.shortest, found.verdict) == ("oom", True, "unsafe")
     # One worker stages its 12 GiB and lets go of `mem`. The other sees too little free memory, overtakes it at
-    # `compute` and allocates there: 4 GiB still fit, 8 do not.
+    # `compute` and allocates there: 4 GiB still fit, 8 do not. Its trim waits for the device, so for the first's copy.
     first = steps(finding)[0][:2]
     second = {"w0": "w1", "w1": "w0"}[first]
     names = {first: "A", second: "B"}
@@ -42,7 +42,8 @@ def test_ordered_locks_run_out_of_memory_with_two_workers():
         "A: Fork prep", "A: Pin p.abc", "A: Acquire gpu0.mem", "A: TrimPool gpu0", "A: QueryFree gpu0",
         "A: Alloc gpu0 d_a 4294967296 B", "A: Alloc gpu0 d_bc 8589934592 B", "A: Upload gpu0 p.abc",
         "A: RecordEvent p.upload", "A: WaitEvent p.upload", "A: Release gpu0.mem",
-        "B: Fork prep", "B: Pin p.abc", "B: Acquire gpu0.mem", "B: TrimPool gpu0", "B: QueryFree gpu0",
+        "B: Fork prep", "B: Pin p.abc", "B: Acquire gpu0.mem", "A/copy: Copy gpu0 p.abc", "B: TrimPool gpu0",
+        "B: QueryFree gpu0",
         "B: Release gpu0.mem", "B: Acquire gpu0.compute", "B: Alloc gpu0 d_a 4294967296 B",
         "B: Alloc gpu0 d_bc 8589934592 B",
     ]  # fmt: skip
@@ -59,13 +60,13 @@ def test_ordered_locks_run_out_of_memory_with_three_workers():
     assert {finding.kind for finding in found.findings} == {"oom"} and found.complete
     assert all(finding.shortest for finding in found.findings)
     # The third worker makes no shorter schedule possible, but lets memory run out at every launch with scratch.
-    assert [len(finding.schedule) for finding in found.findings] == [20, 59, 65, 67, 69, 71, 73, 75, 77]
+    assert [len(finding.schedule) for finding in found.findings] == [21, 61, 67, 69, 71, 73, 75, 77, 79]
 
 
 def test_nested_locks_with_waiting_allocation_come_to_the_capacity_deadlock():
     found = check(load("phase10_nested", on_full="wait"), workers=2, partitions=1, vram_bytes=16 * GiB)
     finding = found.findings[0]
-    assert (finding.kind, finding.shortest, len(finding.schedule)) == ("capacity_deadlock", True, 18)
+    assert (finding.kind, finding.shortest, len(finding.schedule)) == ("capacity_deadlock", True, 19)
     holder, waiter = finding.wait_for if finding.wait_for[0].kind == "memory" else finding.wait_for[::-1]
     assert (holder.kind, holder.wanted_bytes, holder.free_bytes) == ("memory", 8 * GiB, 0)
     assert {(h.actor, h.held_bytes) for h in holder.holders} == {(holder.actor, 4 * GiB), (waiter.actor, 12 * GiB)}
@@ -78,8 +79,9 @@ def test_nested_locks_with_waiting_allocation_come_to_the_capacity_deadlock():
 def test_nested_locks_with_failing_allocation_run_out_of_memory():
     found = check(load("phase10_nested", on_full="fail"), workers=2, partitions=1, vram_bytes=16 * GiB)
     assert {finding.kind for finding in found.findings} == {"oom"} and found.complete
-    # As above, but without the kernels: d_a and d_bc of one, d_a of the other, then no room for its d_bc.
-    assert len(found.findings[0].schedule) == 10 + 6
+    # As above, but without the kernels: d_a and d_bc of one, d_a of the other, then no room for its d_bc. The trim
+    # of the other waits for the copy of the first.
+    assert len(found.findings[0].schedule) == 10 + 7
 
 
 def smallest_safe_vram_gib(workers, low, high):
@@ -97,6 +99,19 @@ def test_smallest_vram_for_two_workers_is_what_two_partitions_stage():
     # only when d_bc is free again, and is smaller.
     assert smallest_safe_vram_gib(2, 16, 32) * GiB == 2 * STAGED_BYTES
     assert verdict(2 * STAGED_BYTES - 1, 2) == "unsafe"
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_ordered_locks_are_safe_from_twelve_gib_a_worker_on(workers):
+    # To the byte: 24, 36 and 48 GiB. On 16 GiB none of them is.
+    assert verdict(workers * STAGED_BYTES - 1, workers) == "unsafe"
+    assert verdict(workers * STAGED_BYTES, workers) == "safe"
+    assert verdict(16 * GiB, workers) == "unsafe"
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+def test_reservation_is_safe_on_16_gib(workers):
+    assert verdict(16 * GiB, workers, policy="phase10_reservation") == "safe"
 
 
 @pytest.mark.parametrize("workers", [2, 3])
@@ -130,10 +145,10 @@ def test_json_and_text():
     assert (shape["verdict"], shape["complete"], shape["states"]) == ("unsafe", True, found.states)
     assert shape["findings"][0]["kind"] == "capacity_deadlock"
     assert shape["findings"][0]["schedule"][2].keys() >= {"step", "actor", "effect"}
-    assert [step["step"] for step in shape["findings"][0]["schedule"]] == list(range(1, 19))
+    assert [step["step"] for step in shape["findings"][0]["schedule"]] == list(range(1, 20))
     text = render_text(found)
     assert text.startswith("phase10_nested is unsafe with 2 workers × 1 partition on 16.0 GiB: 9 findings;")
-    assert "Schedule of 18 steps, the shortest there is" in text
+    assert "Schedule of 19 steps, the shortest there is" in text
     assert "waits for lock gpu0.mem" in text and "waits for 8.00 GiB of device memory, 0 B are free" in text
 
 

@@ -151,11 +151,12 @@ def test_the_shortest_schedule_against_hand_off():
     (first, _) = checked("phase10_handoff", 2, 1, shortest=True).findings
     assert first.shortest
     lines = told(first)
-    assert [line[3:] for line in lines if line[0] == "A"] == [
+    assert [line[3:] for line in lines if line[:2] == "A:"] == [
         "Fork prep", "Pin p.abc", "Acquire gpu0.mem", "Exchange gpu0.d_a", "Exchange gpu0.d_bc", "TrimPool gpu0", D_A,
         D_BC, "Upload gpu0 p.abc", "RecordEvent p.upload", "WaitEvent p.upload", "Exchange gpu0.d_a",
         "Exchange gpu0.d_bc", "Release gpu0.mem", "Acquire gpu0.compute", "Launch gpu0 ntt_h start",
     ]  # fmt: skip
+    assert [line for line in lines if "/copy" in line] == ["A/copy: Copy gpu0 p.abc"]
     assert [line[3:] for line in lines if line[0] == "B"] == [
         "Fork prep", "Pin p.abc", "Acquire gpu0.mem", "Exchange gpu0.d_a", "Free gpu0 d_a",
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cuzklab.backends import cuda
 from cuzklab.trace import load_run
 from tests.cli.command import cuzklab
 
@@ -59,6 +60,10 @@ def test_a_live_run_verifies_its_proofs_and_stores_a_run(tmp_path):
     [
         (("check", "phase99"), "no policy 'phase99'"),
         (("check", "phase9", "--workers", 0), "workers must be at least 1"),
+        (("check", "phase9", "--workers", -1), "workers must be at least 1"),
+        (("check", "phase9", "--partitions", 0), "partitions must be at least 1"),
+        (("check", "phase9", "--devices", 0), "devices must be at least 1"),
+        (("check", "nowhere.py"), "no such policy file: nowhere.py"),
         (("check", "phase9", "--vram", "lots"), "--vram: 'lots' is not a size"),
         (("check", "phase9", "--vram", "0"), "--vram: must be more than nothing"),
         (("check", "phase9", "-p", "depth"), "write it NAME=VALUE"),
@@ -67,7 +72,10 @@ def test_a_live_run_verifies_its_proofs_and_stores_a_run(tmp_path):
         (("simulate", "phase9", "--hardware", "abacus"), "abacus"),
         (("simulate", "phase9", "-c", 0), "proofs must be at least 1"),
         (("run", "phase9", "--workload", "novel"), "novel"),
-        (("run", "phase9", "--backend", "abacus"), "--backend abacus"),
+        (("run", "phase9", "--backend", "abacus"), "--backend abacus: no such backend; use auto, cuda, host, sim"),
+        (("run", "phase9", "--devices", "0"), "gpus is 0"),
+        (("run", "phase9", "--backend", "sim", "--hardware", "emulated"), "it has no [rates]"),
+        (("bench", "kernels", "--backend", "sim"), "--backend sim: makes no sense here"),
         (("bench", "kernels", "--sizes", "three"), "--sizes 'three'"),
         (("report", "phase99"), "phase99"),
         (("runs", "show", "nowhere"), "not a run"),
@@ -83,6 +91,30 @@ def test_bad_input_is_one_line_and_exit_status_2(arguments, message, tmp_path, m
     assert done.err.count("\n") == 1
     assert done.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(cuda.available() is None, reason="there is a GPU")
+@pytest.mark.parametrize("verb", ["run phase9", "report phase10", "bench kernels", "prove --key k --witness w -o p"])
+def test_the_gpu_is_asked_for_where_there_is_none(verb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = cuzklab(*verb.split(), "--backend", "cuda")
+    assert done.status == 2 and done.out == ""
+    assert done.err.startswith("cuzklab: --backend cuda: CUDA: ") and done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_in_virtual_time_says_that_it_proves_nothing(tmp_path):
+    options = ("--workload", "porep-shaped-20", "--partitions", 2, "--workers", 2, "--backend", "sim")
+    done = cuzklab("run", "phase9", *options, "-o", tmp_path / "run")
+    assert done.status == 0
+    assert done.out.startswith("SIMULATION, no proofs: ok")
+    shown = cuzklab("runs", "show", tmp_path / "run", "--json").json
+    assert shown["origin"] == "simulated"
+    # 16 GiB of a domain of 2^27 are 128 MiB of one of 2^20.
+    assert shown["conditions"]["vram_bytes"] == 128 << 20
+    # Two partitions' buffers do not fit in 16 GiB, whatever the circuit's size.
+    full = cuzklab("run", "phase10_ordered", *options, "-o", tmp_path / "full", "--json")
+    assert full.json["conditions"]["backend"] == "sim"
 
 
 @pytest.mark.parametrize(
@@ -119,3 +151,26 @@ def test_two_runs_are_compared_kind_by_kind_unless_they_are_different_experiment
     refused = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "c")
     assert refused.status == 2
     assert "they differ in c (2 and 3)" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("    yield 5", "the program of w0 yields 5, which is no effect of cuzklab.policies.effects"),
+        ("    yield 'Acquire'", "yields 'Acquire', which is no effect"),
+        ("    yield Acquire", "which is no effect"),
+        (
+            "    while True:\n        yield Compute('epilogue', p)",
+            "can go on for ever (Compute epilogue); does it end?",
+        ),
+        ("    yield Compute('epilogue', p)\n    while True:\n        pass", "runs on without yielding an effect"),
+        ("    yield Compute('epilogue', p)\n    1 / 0", "raised ZeroDivisionError: division by zero"),
+        ("    return Compute('epilogue', p)", "not a generator function; it must yield effects"),
+    ],
+)
+def test_a_policy_that_cannot_be_explored_is_refused_in_one_line(body, message, tmp_path):
+    head = "from cuzklab.policies.effects import Acquire, Compute\nfrom cuzklab.policies.model import program\n"
+    (tmp_path / "mine.py").write_text(f"{head}\n@program\ndef prove_partition(p, gpu):\n{body}\n")
+    done = cuzklab("check", tmp_path / "mine.py")
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err and len(done.err.strip().splitlines()) == 1

@@ -117,7 +117,7 @@ def run_on_model(programs: Mapping[str, Program], choose: random.Random) -> Mode
     """One step of a random actor after the other, by the rules of `effects` alone, until a fault or the end."""
     world, results = World(), {}
     actors: dict[str, _Actor] = {}
-    copies: list[tuple[e.Upload, str]] = []
+    copies: list[e.Copy] = []
 
     def advance(actor: _Actor, step: Callable[[], e.Effect]) -> None:
         try:
@@ -141,8 +141,8 @@ def run_on_model(programs: Mapping[str, Program], choose: random.Random) -> Mode
             return
         if isinstance(effect, e.Fork):
             add(result.actor, effect.program)
-        if isinstance(effect, e.Upload) and effect.asynchronous(world):
-            copies.append((effect, actor.name))
+        if (beside := effect.beside(world)) is not None:
+            copies.extend(beside.arguments)
         elif effect.lasts:
             actor.running, actor.result = True, result
             return
@@ -152,15 +152,15 @@ def run_on_model(programs: Mapping[str, Program], choose: random.Random) -> Mode
         actor.effect.finish(world, actor.name)
         advance(actor, lambda: actor.generator.send(actor.result))
 
-    def finish_copy(copy: tuple[e.Upload, str]) -> None:
+    def finish_copy(copy: e.Copy) -> None:
         copies.remove(copy)
-        copy[0].finish(world, copy[1])
+        copy.finish(world, "device")
 
     try:
         for name, one in programs.items():
             add(name, one)
         while True:
-            moves = [(finish_copy, copy) for copy in copies]
+            moves = [(finish_copy, copy) for copy in copies if copy.ready(world, "device")]
             moves += [(end, actor) for actor in actors.values() if actor.running]
             moves += [
                 (begin, actor)

@@ -77,6 +77,15 @@ CERTAIN = {
         {"a": script(("pin",), ("alloc", 320, ()), ("upload",), ("launch",), ("free", True), ("unpin",))},
         "ok",
     ),
+    "memory given back under a copy, as cudaFree does": (
+        {"a": script(("pin",), ("alloc", 320, ()), ("upload",), ("free", True), ("unpin",))},
+        "ok",
+    ),
+    "a copy that the device is waited for": (
+        {"a": script(("pin",), ("alloc", 320, ()), ("upload",), ("sync",), ("free", False), ("unpin",))},
+        "ok",
+    ),
+    "a copy from pageable memory": ({"a": script(("alloc", 320, ()), ("upload",), ("free", False))}, "ok"),
     "pinned memory kept": ({"a": script(("pin",))}, "leak"),
     "a bell that nobody rings": ({"a": script(("wait",))}, "deadlock"),
     "a bell rung before": ({"a": script(("ring",), ("wait",))}, "ok"),
@@ -190,7 +199,9 @@ _STEP = st.one_of(
     )),
 )  # fmt: skip
 _FORK = st.tuples(st.just("fork"), st.lists(_STEP, max_size=2).map(tuple))
-_SCRIPT = st.lists(st.one_of(_STEP, _STEP, _STEP, _FORK), max_size=6).map(lambda steps: script(("read",), *steps))
+# Copies from pinned memory end when they like, so programs with these may end in several ways.
+_STAGING = st.sampled_from((("pin",), ("upload",), ("unpin",), ("launch",)))
+_SCRIPT = st.lists(st.one_of(_STEP, _STEP, _STAGING, _FORK), max_size=6).map(lambda steps: script(("read",), *steps))
 
 
 @settings(max_examples=200, deadline=None)

@@ -155,7 +155,7 @@ def test_a_waiting_allocation_goes_on_when_memory_is_freed():
         (
             lambda b: [e.Free(b), e.Upload(P.abc, (b,), P.stream(GPU, "up"), P)],
             e.UseAfterFree,
-            "upload p0.0.abc uses d_a of a, which was freed",
+            "the upload of p0.0.abc uses d_a of a, which was freed",
         ),
     ],
 )

@@ -121,8 +121,9 @@ def test_without_memory_partitions_fail_and_nothing_else():
         ("p0.2", "oom"),
     ]
     assert result.explanation.startswith(
-        "3 of 3 partitions failed for want of device memory, first p0.0: h_msm scratch "
+        "3 of 3 partitions failed for want of device memory, first proof 0, partition 0, at Launch gpu0 h_msm, "
     )
+    assert result.failures[0].effect == "Launch gpu0 h_msm" and result.failures[0].worker.startswith("gpu0.w")
     assert result.leaks == ()
     vram = result.recorder.rows["vram"]
     assert len([row for row in vram if row.op == "fail"]) == 3
@@ -197,9 +198,8 @@ def test_a_policy_that_forgets_a_step_does_not_prove(policy_file, forgotten):
 
 def test_an_unknown_stage_is_named(policy_file):
     result = small(policy_file('yield Compute("prep_nsm", p)'), partitions=1)
-    assert result.explanation.startswith(
-        "p0.0: stage prep_nsm of partition p0.0 failed: LookupError: no such stage; there"
-    )
+    assert result.explanation.startswith("proof 0, partition 0, at Compute prep_nsm, by gpu0.w")
+    assert "stage prep_nsm of partition p0.0 failed: LookupError: no such stage; there" in result.explanation
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cuzklab.live.board import Board, Stopped, Verdict
+from cuzklab.live.board import Blocked, Board, Stopped, Verdict
 from cuzklab.live.primitives import Mutex
 from cuzklab.policies import effects as e
 from cuzklab.policies.model import Lock, program
@@ -21,6 +21,16 @@ def test_a_lock_taken_while_the_run_is_being_stopped_is_not_kept():
         with pytest.raises(Stopped):
             mutex.acquire(actor)
     assert mutex.holder == ""
+
+
+def test_a_task_that_fails_just_before_it_is_joined_is_heard_of():
+    # The join is ready, since the task has ended; its fault came after the joining actor had looked for one.
+    board = Board(lambda: 0, lambda actor, waited: None)
+    fault = e.ReleaseByNonOwner("late")
+    actor = SimpleNamespace(name="a", pending_fault=fault)
+    with board.mutex, pytest.raises(e.ReleaseByNonOwner, match="late"):
+        board.wait(actor, Blocked("join", "a/child", lambda: True))
+    assert actor.pending_fault is None
 
 
 def test_a_fault_that_comes_after_its_parents_last_effect_is_not_lost():

@@ -57,7 +57,7 @@ def test_bad_parameters_are_refused_before_the_start(small_notebook, tmp_path, g
 
 
 def test_unknown_reports_and_damaged_notebooks_are_refused(tmp_path):
-    with pytest.raises(BadInput, match="no report 'phase99'; there are: kernels, phase10"):
+    with pytest.raises(BadInput, match=r"no report 'phase99'; there are: .*kernels, .*phase10"):
         write_report("phase99", tmp_path)
     with pytest.raises(BadInput, match="no such notebook"):
         write_report(tmp_path / "none.ipynb", tmp_path)

@@ -233,7 +233,7 @@ def test_the_world_does_not_grow_with_the_number_of_proofs(monkeypatch):
     class Watched(Interpreter):
         def run(self, programs):
             ending = super().run(programs)
-            sizes.append((len(self.world), len(self._last_on), len(self.machine.processor)))
+            sizes.append((len(self.world), len(self.machine.processor)))
             return ending
 
     monkeypatch.setattr("cuzklab.simulate.simulation.Interpreter", Watched)
@@ -264,7 +264,9 @@ def test_a_policy_of_the_users_with_a_defect_ends_as_a_fault(tmp_path):
         policies.load(file), HARDWARE, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1
     )
     assert simulation.outcome == "fault"
-    assert simulation.explanation.startswith("p0.0: release_by_non_owner: gpu0.w0 releases gpu0.lock")
+    assert simulation.explanation.startswith(
+        "proof 0, partition 0, at Release gpu0.lock, by gpu0.w0: release_by_non_owner: gpu0.w0 releases gpu0.lock"
+    )
 
 
 @pytest.mark.parametrize(

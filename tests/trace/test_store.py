@@ -95,3 +95,26 @@ def test_rows_know_their_table():
     recorder = Recorder()
     recorder.add(VramEvent(1, "alloc", "d_a", 4, 0, 4, 16))
     assert recorder.table("vram").to_pylist()[0]["buffer"] == "d_a"
+
+
+def test_a_run_of_before_a_column_came_has_its_default(tmp_path, recorder):
+    import pyarrow.parquet as pq
+
+    run = write_run(tmp_path / "run", RunInfo("live", "older"), recorder)
+    file = run.path / "spans.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["domain", "style", "open"]), file)
+    spans = load_run(run.path).table("spans")
+    assert list(spans.columns) == arrow_schema("spans").names
+    assert spans[["domain", "open"]].values.tolist() == [["", False]] * 2
+    pq.write_table(pq.read_table(file).drop_columns(["name"]), file)
+    with pytest.raises(RunError, match="column name is missing"):
+        load_run(run.path).table("spans")
+
+
+def test_columns_are_stored_like_rows(tmp_path, recorder):
+    from cuzklab.trace import Columns
+
+    tables = {name: recorder.table(name) for name in ("spans", "locks")}
+    run = write_run(tmp_path / "run", RunInfo("imported", "columns"), Columns(tables), reasons={"vram": "it was off"})
+    assert run.table("spans").equals(write_run(tmp_path / "rows", RunInfo("live", "x"), recorder).table("spans"))
+    assert run.availability["vram"] == {"state": "empty", "rows": 0, "reason": "it was off"}

@@ -1,7 +1,8 @@
 """The effects that a policy yields, each with its rule of blocking and of failure.
 
 An effect's class is the one place where its meaning stands; `cuzklab.policies.effect` says what its parts are.
-The classes lie in modules by what they are about: `locks`, `memory`, `transfers`, `work`, `coordination`.
+The classes lie in modules by what they are about: `locks`, `memory`, `in_flight`, `transfers`, `work`,
+`coordination`.
 """
 
 from cuzklab.policies.effect import (
@@ -26,7 +27,10 @@ from cuzklab.policies.effects.coordination import (
     SetFlag,
     Wait,
     WaitClear,
+    has_room,
+    place_of,
 )
+from cuzklab.policies.effects.in_flight import Work, device_idle, fired, in_stream_order, works
 from cuzklab.policies.effects.locks import Acquire, Release
 from cuzklab.policies.effects.memory import (
     Alloc,
@@ -34,7 +38,6 @@ from cuzklab.policies.effects.memory import (
     OnFull,
     Reserve,
     Unreserve,
-    device_idle,
     free_for,
     give_back,
     in_order,
@@ -44,15 +47,14 @@ from cuzklab.policies.effects.memory import (
     take,
 )
 from cuzklab.policies.effects.transfers import (
+    Copy,
     FreeHost,
     Pin,
     RecordEvent,
     Unpin,
     Upload,
+    UseBeforeCopied,
     WaitEvent,
-    begin_on,
-    end_on,
-    fired,
 )
 from cuzklab.policies.effects.work import Compute, DeviceSync, Launch, QueryFree, TrimPool
 
@@ -61,6 +63,7 @@ __all__ = [
     "Alloc",
     "ClearFlag",
     "Compute",
+    "Copy",
     "DeviceSync",
     "DoubleFree",
     "Effect",
@@ -89,20 +92,24 @@ __all__ = [
     "Unreserve",
     "Upload",
     "UseAfterFree",
+    "UseBeforeCopied",
     "Wait",
     "WaitClear",
     "WaitEvent",
+    "Work",
     "World",
     "WrongDevice",
-    "begin_on",
     "device_idle",
-    "end_on",
     "fired",
     "free_for",
     "give_back",
+    "has_room",
     "in_order",
+    "in_stream_order",
     "live_buffers",
     "live_bytes",
+    "place_of",
     "pool_bytes",
     "take",
+    "works",
 ]

@@ -1,10 +1,11 @@
 """Semaphores, flags, slots, queues, and programs beside programs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cuzklab.policies.effect import Effect, World
-from cuzklab.policies.model import Buffer, Flag, Program, Queue, Semaphore, Slot, Task
+from cuzklab.policies.model import Buffer, Flag, Program, Queue, Semaphore, Slot, Task, priority_of
 
 
 def permits_of(world: World, semaphore: Semaphore) -> int:
@@ -97,6 +98,7 @@ class ReadFlag(Effect):
     """Whether a flag is set at this moment."""
 
     flag: Flag
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         return bool(world.read(self.flag))
@@ -137,6 +139,7 @@ class Exchange(Effect):
 
     slot: Slot
     value: Any = None
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         before = world.read(self.slot)
@@ -158,19 +161,32 @@ class Exchange(Effect):
         return self.slot.name
 
 
+def place_of(items: Sequence[Any], item: Any) -> int:
+    """Where an item goes in a queue: how many of those that wait go before it."""
+    own = priority_of(item)
+    return sum(priority_of(other) >= own for other in items)
+
+
+def has_room(queue: Queue, items: Sequence[Any], item: Any) -> bool:
+    """Whether a queue with those items takes another one now."""
+    return queue.capacity is None or place_of(items, item) < queue.capacity
+
+
 @dataclass(frozen=True)
 class Put(Effect):
-    """Append to a queue. Blocks while the queue is full."""
+    """Put an item into a queue, behind those of its own and of higher priority. Blocks while it is full for it."""
 
     queue: Queue
     item: Any
     wait_kind: ClassVar[str] = "queue"
 
     def ready(self, world, actor):
-        return self.queue.capacity is None or len(world.read(self.queue) or ()) < self.queue.capacity
+        return has_room(self.queue, world.read(self.queue) or (), self.item)
 
     def start(self, world, actor):
-        world.write(self.queue, (*(world.read(self.queue) or ()), self.item))
+        items = world.read(self.queue) or ()
+        place = place_of(items, self.item)
+        world.write(self.queue, (*items[:place], self.item, *items[place:]))
 
     def perform(self, live):
         live.put(self.queue, self.item)
@@ -182,9 +198,10 @@ class Put(Effect):
 
 @dataclass(frozen=True)
 class Get(Effect):
-    """Take the oldest item of a queue. Blocks while it is empty."""
+    """Take the first item of a queue: the oldest of the highest priority. Blocks while it is empty."""
 
     queue: Queue
+    tells: ClassVar[bool] = True
     wait_kind: ClassVar[str] = "queue"
 
     def ready(self, world, actor):

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from cuzklab.policies.effect import DoubleFree, Effect, OutOfDeviceMemory, ReleaseByNonOwner, World
+from cuzklab.policies.effect import DoubleFree, Effect, OutOfDeviceMemory, ReleaseByNonOwner, UseAfterFree, World
+from cuzklab.policies.effects.in_flight import device_idle, user_of
 from cuzklab.policies.model import Buffer, Gpu, Partition
 
 OnFull = Literal["fail", "wait"]
@@ -33,10 +34,6 @@ def pool_bytes(world: World, gpu: Gpu) -> int:
 def free_for(world: World, gpu: Gpu, pooled: bool) -> int:
     kept = 0 if pooled else pool_bytes(world, gpu)
     return gpu.vram_bytes - live_bytes(world, gpu) - kept
-
-
-def device_idle(world: World, gpu: Gpu) -> bool:
-    return not world.read(("busy", gpu))
 
 
 def take(world: World, buffer: Buffer) -> Buffer:
@@ -76,6 +73,7 @@ class Alloc(Effect):
     pooled: bool = False
     device_wide: bool = False
     lasts: ClassVar[bool] = True
+    tells: ClassVar[bool] = True
     wait_kind: ClassVar[str] = "memory"
 
     def ready(self, world, actor):
@@ -97,7 +95,7 @@ class Alloc(Effect):
         return buffer
 
     def undo(self, result):
-        return Free(result)
+        return Free(result, device_wide=True)  # a clean-up knows nothing of the work that may still use it
 
     def blockers(self, world):
         return tuple(dict.fromkeys(buffer.owner for buffer in live_buffers(world, self.gpu)))
@@ -120,7 +118,10 @@ class Alloc(Effect):
 
 @dataclass(frozen=True)
 class Free(Effect):
-    """Give device memory back. Fails if it is not allocated. `device_wide` (`cudaFree`) waits for an idle device."""
+    """Give device memory back. Fails if it is not allocated, or if work under way uses it.
+
+    `device_wide` (`cudaFree`) waits for an idle device first, so it never pulls memory away under a copy or a kernel.
+    """
 
     buffer: Buffer
     device_wide: bool = False
@@ -131,6 +132,9 @@ class Free(Effect):
         return not self.device_wide or device_idle(world, self.buffer.gpu)
 
     def start(self, world, actor):
+        user = user_of(world, self.buffer)
+        if user is not None and self.buffer in live_buffers(world, self.buffer.gpu):
+            raise UseAfterFree(f"{self.buffer.name} of {self.buffer.owner} is freed under {user.what}")
         give_back(world, self.buffer)
 
     @property

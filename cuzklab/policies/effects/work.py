@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cuzklab.policies.effect import Effect
-from cuzklab.policies.effects.memory import device_idle, free_for, give_back, take
-from cuzklab.policies.effects.transfers import begin_on, end_on, fired
+from cuzklab.policies.effects.in_flight import device_idle, leave, stream_clear
+from cuzklab.policies.effects.memory import free_for, give_back, take
+from cuzklab.policies.effects.transfers import begin_on
 from cuzklab.policies.model import Buffer, Gpu, Partition, Stream
 
 
@@ -13,8 +14,9 @@ from cuzklab.policies.model import Buffer, Gpu, Partition, Stream
 class Launch(Effect):
     """Run a GPU stage of a partition and wait for its end, as these engines do at the end of each stage.
 
-    It blocks until the events that its stream waits for have fired. Its scratch memory is allocated at its start,
-    which may raise `OutOfDeviceMemory`, and freed at its end. Fails if a buffer that it uses was freed.
+    It blocks until the earlier work of its stream is done and the events that the stream waits for have fired. Its
+    scratch memory is allocated at its start, which may raise `OutOfDeviceMemory`, and freed at its end. Fails if a
+    buffer that it uses was freed, or has yet to be filled by an upload on another stream.
     """
 
     gpu: Gpu
@@ -24,6 +26,7 @@ class Launch(Effect):
     uses: tuple[Buffer, ...] = ()
     lasts: ClassVar[bool] = True
     two_steps: ClassVar[bool] = True
+    tells: ClassVar[bool] = True
     wait_kind: ClassVar[str] = "event"
 
     @property
@@ -43,7 +46,7 @@ class Launch(Effect):
         return Buffer(f"{self.label} scratch", self.scratch_bytes, self.gpu, actor, 0, self.partition.name)
 
     def ready(self, world, actor):
-        return all(fired(world, event) for event in world.read(("after", self.stream)) or ())
+        return stream_clear(world, self.stream)
 
     def start(self, world, actor):
         if self.scratch_bytes:
@@ -52,7 +55,7 @@ class Launch(Effect):
         begin_on(world, self.stream, self.uses, self.label)
 
     def finish(self, world, actor):
-        end_on(world, self.stream)
+        leave(world, self.stream)
         if self.scratch_bytes:
             give_back(world, self._scratch(actor))
 
@@ -133,6 +136,7 @@ class QueryFree(Effect):
     """Bytes of the device that are neither allocated nor kept by the pool, as `cudaMemGetInfo` tells."""
 
     gpu: Gpu
+    tells: ClassVar[bool] = True
 
     def start(self, world, actor):
         return free_for(world, self.gpu, pooled=False)

@@ -26,6 +26,10 @@ from cuzklab.trace import Run
 MOST_BARS = 2500
 # Lanes of actors that use no device (synthesis workers); more of them say nothing new.
 MOST_OTHER_LANES = 4
+# Entries of the legend for stages and ranges; a capture may have hundreds of names, of which the longest are named.
+MOST_NAMES = 8
+_OTHER_NAMES = "others"
+_LONGEST_NAME = 28
 _LANE_HEIGHT, _FRAME_HEIGHT = 30, 130
 _LETTER = 0.0072  # width of a letter as part of a figure on a desktop
 
@@ -62,8 +66,12 @@ def timeline(run: Run, start_s: float | None = None, end_s: float | None = None)
     figure = go.Figure()
     workers, span = workers_of(run), _range(run, shown, part, scale)
     margins = theme.over_time(max(len(unescape(words)) for words in lanes.values()))
-    for key, rows in _kinds(shown):
-        figure.add_trace(_bars(key, rows, lanes, scale, workers, span[1] - span[0]))
+    kinds = _kinds(shown)
+    # In a foreign trace no name recurs from report to report; there it matters that they differ in this one.
+    colours = theme.colours_apart([key for key, _ in kinds]) if run.info.origin == "imported" else {}
+    for key, rows in kinds:
+        colour = colours.get(key) or theme.colour_of_stage(key)
+        figure.add_trace(_bars(key, rows, lanes, scale, workers, span[1] - span[0], colour))
     figure.update_layout(
         titled(
             "Timeline",
@@ -151,13 +159,24 @@ def _kinds(bars: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     key = key.where(~(bars["category"].str.startswith("wait:") & ~bars["category"].isin(names)), _OTHER_WAIT[0])
     order = [name for name, _ in _WAITS.values()]
     order += [_OTHER_WAIT[0], _HOLD, "synthesis", "prep_msm", "b_g2_msm", _MEMORY, _COPY, *theme.STAGE_ORDER]
-    found = sorted(key.unique(), key=lambda name: (order.index(name) if name in order else len(order), name))
-    return [(name, bars[key == name]) for name in found]
+    if len(set(key.unique()) - set(order)) > MOST_NAMES:
+        key = key.where(key.isin(order), key.str.replace(r"\b\d+\b", "…", regex=True))  # names that only count are one
+    lengths = (bars["end_ns"] - bars["start_ns"]).groupby(key)
+    rare = lengths.sum().drop(order, errors="ignore").sort_values(ascending=False).index[MOST_NAMES:]
+    key = key.where(~key.isin(rare), _OTHER_NAMES)
+    mean = (bars["end_ns"] - bars["start_ns"]).groupby(key).mean()
+    # Of ranges that lie in each other the longer is around the other, so it is drawn first.
+    rank = {
+        name: (order.index(name), 0.0, name) if name in order else (len(order), -mean[name], name)
+        for name in mean.index
+    }
+    return [(name, bars[key == name]) for name in sorted(rank, key=rank.__getitem__)]
 
 
 def _bars(
-    key: str, rows: pd.DataFrame, lanes: dict[tuple[str, str], str], scale: TimeScale, workers: list[str], span: float
-) -> go.Bar:
+    key: str, rows: pd.DataFrame, lanes: dict[tuple[str, str], str], scale: TimeScale, workers: list[str], span: float,
+    colour: str,
+) -> go.Bar:  # fmt: skip
     marker: dict[str, Any] = {"line": {"width": 0.5, "color": "rgba(128,138,150,0.6)"}}
     text = rows["label"].map(theme.plain)
     patterns = dict([*_WAITS.values(), _OTHER_WAIT])
@@ -176,13 +195,13 @@ def _bars(
         marker["color"] = theme.STAGE_COLOURS["upload" if key == _COPY else "pin"]
         hover = "copy " + text if key == _COPY else text
     else:
-        marker["color"], hover = theme.colour_of_stage(key), text
+        marker["color"], hover = colour, text
     start, length = scale.of(rows["start_ns"]), scale.length(rows["end_ns"] - rows["start_ns"])
     # A name that is wider than its bar would be shrunk, and with it all others.
     fitting = [name if wide > len(name) * _LETTER * span else "" for name, wide in zip(text, length, strict=True)]
     return go.Bar(
         y=[lanes[group, lane] for group, lane in zip(rows["group"], rows["lane"], strict=True)],
-        x=length, base=start, orientation="h", name=theme.plain(key), marker=marker, text=fitting,
+        x=length, base=start, orientation="h", name=theme.plain(key, _LONGEST_NAME), marker=marker, text=fitting,
         textposition="inside", insidetextanchor="middle", textangle=0, textfont={"size": 11},
         hovertext=_details(rows, hover, start, length, scale), hoverinfo="text", cliponaxis=True,
     )  # fmt: skip
@@ -210,4 +229,5 @@ def _range(run: Run, bars: pd.DataFrame, part: bool, scale: TimeScale) -> list[f
 def _subtitle(run: Run, part: bool, left_out: int) -> str:
     text = f"{label(run)}. Lanes of locks show who holds them."
     text += " A part of the run; all of it would be bars thinner than a pixel." if part else ""
-    return text + (f" {left_out} more lanes of synthesis are left out." if left_out else "")
+    what = "threads" if run.info.origin == "imported" else "lanes of synthesis"
+    return text + (f" {left_out} more {what} are left out." if left_out else "")

@@ -17,6 +17,12 @@ from cuzklab.units import format_size
 # Beyond this many events the steps are thinned to the largest of each stretch of time.
 MOST_EVENTS = 2000
 MOST_FAILURES = 12
+# Buffers with a colour of their own: the largest; the others are one area.
+MOST_BUFFERS = 12
+# A limit so many times above the peak would leave nothing else to see.
+_FAR_ABOVE = 40
+_OTHERS = "other buffers"
+_TOLD = 0.01  # part of the peak from which on a worker is named beside it
 # How far a buffer lets the page through: the two that live long are strong, what comes and goes is pale.
 _SHADES = {"d_bc": 1.0, "d_a": 0.72}
 _PALE = 0.45
@@ -42,6 +48,8 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
     steps, failed = vram.steps(run), vram.failed_requests(run)
     steps, failed = steps[steps["device"] == device], failed[failed["device"] == device]
     limit_bytes = int(steps["limit_bytes"].max())
+    if limit_bytes > _FAR_ABOVE * peak["live_bytes"] and not len(failed):
+        limit_bytes = 0
     wanted = (failed["live_bytes"] + failed["requested_bytes"]).max() if len(failed) else 0
     top = max(int(peak["live_bytes"]), limit_bytes, int(wanted))
     divisor, unit = size_scale(top)
@@ -57,7 +65,7 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
     for number, request in enumerate(failed.head(MOST_FAILURES).to_dict("records")):
         _mark_failure(figure, request, float(scale.of(request["time_ns"])), divisor, explained=number == 0)
     if not len(failed):
-        _mark_peak(figure, run, peak, float(scale.of(peak["time_ns"])), divisor)
+        _mark_peak(figure, run, peak, float(scale.of(peak["time_ns"])), divisor, top)
     figure.update_layout(
         titled(
             "Device memory",
@@ -99,9 +107,14 @@ def _levels(run: Run, device: int, steps: pd.DataFrame) -> tuple[np.ndarray, lis
     changes: dict[tuple[str, str], np.ndarray] = {}
     lives = vram.allocations(run)
     place = {event: number for number, event in enumerate(steps.index)}
-    for life in lives[lives["device"] == device].to_dict("records"):
-        buffer = _SCRATCH if life["buffer"].endswith("scratch") else life["buffer"]
-        change = changes.setdefault((life["worker"], buffer), np.zeros(len(moments), dtype=np.int64))
+    lives = lives[lives["device"] == device]
+    buffers = lives["buffer"].str.partition(" at 0x")[0] if len(lives) else lives["buffer"]  # captured: by address
+    lives = lives.assign(buffer=buffers.where(~buffers.str.endswith("scratch"), _SCRATCH))
+    largest = lives.groupby(["worker", "buffer"])["bytes"].max().sort_values(ascending=False, kind="stable")
+    shown = set(largest.index[:MOST_BUFFERS])
+    for life in lives.to_dict("records"):
+        key = (life["worker"], life["buffer"])
+        change = changes.setdefault(key if key in shown else ("", _OTHERS), np.zeros(len(moments), dtype=np.int64))
         change[place[life["first_event"]]] += life["bytes"]
         if life["last_event"] in place:
             change[place[life["last_event"]]] -= life["bytes"]
@@ -111,10 +124,8 @@ def _levels(run: Run, device: int, steps: pd.DataFrame) -> tuple[np.ndarray, lis
         levels["", _REST] = np.maximum(rest, 0)
     kept = _thinned(steps)
     order = {name: number for number, name in enumerate(workers_of(run))}
-    buffers = [*_SHADES, _SCRATCH]
-    keys = sorted(
-        levels, key=lambda key: (order.get(key[0], -1), buffers.index(key[1]) if key[1] in buffers else 9, key)
-    )
+    known = [*_SHADES, _SCRATCH]
+    keys = sorted(levels, key=lambda key: (order.get(key[0], -1), known.index(key[1]) if key[1] in known else 9, key))
     return moments[kept], [(key, levels[key][kept]) for key in keys]
 
 
@@ -178,23 +189,27 @@ def _mark_failure(figure: go.Figure, request: dict[str, Any], at: float, divisor
         )  # fmt: skip
 
 
-def _mark_peak(figure: go.Figure, run: Run, peak: pd.Series, at: float, divisor: float) -> None:
+def _mark_peak(figure: go.Figure, run: Run, peak: pd.Series, at: float, divisor: float, top_bytes: int) -> None:
     """Name what is held at the peak, above the limit, where nothing else is drawn."""
     held = vram.holdings(run, int(peak["event"]))
     lines = [f"<b>peak {format_size(peak['live_bytes'])}</b>", *_held_by_worker(held)]
-    limit_or_peak = max(peak["limit_bytes"], peak["live_bytes"]) / divisor
     figure.add_annotation(
         x=at, y=peak["live_bytes"] / divisor, text="<br>".join(lines), align="left", font={"size": 12}, name="wide",
-        ax=0, axref="pixel", ay=1.06 * limit_or_peak, ayref="y", yanchor="bottom",
+        ax=0, axref="pixel", ay=1.06 * top_bytes / divisor, ayref="y", yanchor="bottom",
         xanchor="left" if _in_left_half(figure, at) else "right", arrowwidth=1, arrowcolor=theme.WAIT, arrowhead=6,
         arrowsize=0.7,
     )  # fmt: skip
 
 
 def _held_by_worker(held: pd.DataFrame) -> Iterator[str]:
-    """One line a worker: what it holds."""
-    for worker, rows in held.groupby("worker", sort=True):
-        parts = [f"{theme.plain(row.buffer)} {format_size(row.bytes)}" for row in rows.itertuples()]
+    """One line a worker: what it holds; those that hold next to nothing have none."""
+    named = held.assign(buffer=held["buffer"].str.partition(" at 0x")[0] if len(held) else held["buffer"])
+    least_bytes = _TOLD * held["bytes"].sum()
+    for worker, rows in named.groupby("worker", sort=True):
+        if rows["bytes"].sum() < least_bytes:
+            continue
+        sizes = rows.groupby("buffer", sort=False)["bytes"].sum()
+        parts = [f"{theme.plain(name)} {format_size(size)}" for name, size in sizes.items()]
         yield f"{theme.plain(short_worker(str(worker))) or 'nobody'}: {', '.join(parts[:4])}"
 
 

@@ -2,10 +2,11 @@
 
 Every function displays something and returns nothing. They take runs, or a `PostMortem`; figures have their tables
 with them. `conclusions`: verdict and findings; `conditions`: designs, setup, provenance; `runs`: what was checked and
-what ran; `predictions`: figures of simulations; `kernels`: benches; `sampled`: stacks of CPU stages; `words`: what
-things are called.
+what ran; `predictions`: figures of simulations; `kernels`: benches; `sampled`: stacks of CPU stages; `capture`: one
+recording by itself, called as `show.capture.NAME`; `words`: what things are called.
 """
 
+from cuzklab.report.show import capture
 from cuzklab.report.show.conclusions import findings, summary, verdict
 from cuzklab.report.show.conditions import program, provenance, setup
 from cuzklab.report.show.kernels import conclude_kernels, roofline, trial
@@ -14,7 +15,7 @@ from cuzklab.report.show.runs import checks, counterexample, device_time, lock_t
 from cuzklab.report.show.sampled import stacks
 
 __all__ = [
-    "checks", "conclude_kernels", "counterexample", "device_time", "findings", "lock_table", "memory", "metrics",
-    "overlaps", "program", "provenance", "published", "roofline", "run", "setup", "stacks", "summary", "timeline",
-    "trial", "verdict",
+    "capture", "checks", "conclude_kernels", "counterexample", "device_time", "findings", "lock_table", "memory",
+    "metrics", "overlaps", "program", "provenance", "published", "roofline", "run", "setup", "stacks", "summary",
+    "timeline", "trial", "verdict",
 ]  # fmt: skip

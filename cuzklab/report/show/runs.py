@@ -42,11 +42,12 @@ def checks(post: PostMortem) -> None:
 
 
 def counterexample(run: Run) -> None:
-    """The shortest schedule that leads to a defect: as a table, with device memory by step, and who waits for whom."""
+    """The shortest schedule that leads to a defect: table, timeline, device memory by step, and who waits for whom."""
     display.heading(f"{label(run)}: {OUTCOMES[run.info.outcome]}", badge("proved"))
     if run.info.explanation:
         display.text(sentence(run.info.explanation))
     display.markup(schedule.table(run))
+    display.figure(figures.timeline(run))
     waits = schedule.who_waits(run)
     if waits:
         display.markup(

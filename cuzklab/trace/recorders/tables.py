@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from cuzklab.trace import columns
 from cuzklab.trace.recorders.log import (
     ACQUIRED,
     END,
@@ -22,7 +23,6 @@ from cuzklab.trace.recorders.log import (
     Columns,
 )
 from cuzklab.trace.recorders.pairing import MISSING, OP_MASK, LockUses, Spans, pair_locks, pair_spans
-from cuzklab.trace.schema import arrow_schema
 
 VRAM_OPS = ("alloc", "free", "reserve", "unreserve", "fail")
 _SLICE_ROWS = 1 << 20
@@ -309,12 +309,7 @@ def _nullable(time: np.ndarray) -> pa.Array:
     return pa.array(time, mask=time == MISSING)
 
 
-def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
-    """Columns in the order of the schema; text stays encoded."""
-    schema = arrow_schema(name)
-    arrays = []
-    for field in schema:
-        column = columns[field.name]
-        arrays.append(column if isinstance(column, pa.Array) else pa.array(column, type=field.type))
-    fields = [pa.field(field.name, array.type, field.nullable) for field, array in zip(schema, arrays)]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+def _table(name: str, given: Mapping[str, Any]) -> pa.Table:
+    """Columns in the order of the schema, the others with their default; text stays encoded."""
+    arrays = {key: column if isinstance(column, pa.Array) else np.asarray(column) for key, column in given.items()}
+    return columns.table(name, len(next(iter(arrays.values()))), **arrays)

@@ -1,0 +1,183 @@
+"""The verb check: every interleaving of a design; its counterexamples elsewhere; how much memory it needs."""
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cuzklab.cli.mutations import check_mutations
+from cuzklab.cli.options import (
+    Json,
+    Out,
+    Parameters,
+    Policy,
+    Vram,
+    app,
+    backend_in_force,
+    emit,
+    parameters_of,
+    size_of,
+)
+from cuzklab.errors import BadInput
+from cuzklab.progress import progress
+
+INTERRUPTED = 130  # exit status, as a shell gives it after Ctrl-C
+
+
+@app.command()
+def check(
+    policy: Policy,
+    workers: Annotated[
+        int | None, typer.Option(help="Workers of each device; 2, or with --sweep 1 to 4, unless given.")
+    ] = None,
+    partitions: Annotated[int, typer.Option(help="Partitions that each worker proves, one after another.")] = 1,
+    vram: Vram = "16GiB",
+    devices: Annotated[int, typer.Option(help="Devices.")] = 1,
+    parameters: Parameters = None,
+    schedules: Annotated[int, typer.Option(help="Findings to show step by step.")] = 1,
+    replay: Annotated[
+        Literal["simulate", "live"] | None,
+        typer.Option(
+            help="Carry out the shortest counterexample: in virtual time, or by real threads on small circuits. "
+            "It must happen there."
+        ),
+    ] = None,
+    log2_domain: Annotated[int, typer.Option(help="Of a live replay: circuits with 2^N rows.")] = 10,
+    backend: Annotated[
+        str, typer.Option(help="Of a live replay: auto (a GPU where there is one), cuda or host.")
+    ] = "auto",
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="vram=FROM:TO[:STEP]",
+            help="Instead: for 1 to --workers workers, from which device memory on the design is safe, and where it is "
+            "unsafe again. Exact to the byte, unless a step is given.",
+        ),
+    ] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="Of --sweep; all cores by default.")] = None,
+    mutations: Annotated[
+        bool,
+        typer.Option("--mutations", help="Instead: check every single mutation of the policy, which must be safe."),
+    ] = False,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Explore every interleaving of a policy at 32 GiB PoRep sizes.
+
+    Exit status 0 safe (with --sweep: safe somewhere for each number of workers), 1 unsafe or not covered, 130 after
+    Ctrl-C, which prints what was covered.
+    """
+    if mutations:
+        from cuzklab import policies
+
+        if sweep is not None or replay is not None or out is not None:
+            raise BadInput("--mutations goes with none of --sweep, --replay and --output")
+        check_mutations(policies.load(policy, **parameters_of(parameters)), size_of(vram, "--vram"), as_json)
+    elif sweep is not None:
+        if replay is not None or out is not None:
+            raise BadInput("--sweep goes with neither --replay nor --output")
+        _sweep(policy, sweep, workers or 4, partitions, devices, parameters, processes, as_json)
+    else:
+        _check(
+            policy, 2 if workers is None else workers, partitions, vram, devices, parameters, schedules,
+            Replaying(replay, log2_domain, backend) if replay else None, out, as_json,
+        )  # fmt: skip
+
+
+def _check(
+    policy: str, workers: int, partitions: int, vram: str, devices: int, parameters: Any, schedules: int,
+    replaying: "Replaying | None", out: Any, as_json: bool,
+) -> None:  # fmt: skip
+    from cuzklab import check as checker
+    from cuzklab import policies
+    from cuzklab.check.interrupt import Interruptible
+
+    design = policies.load(policy, **parameters_of(parameters))
+    with progress(f"check {design.name}", quiet=as_json) as report:
+
+        def told(states: int, seconds: float) -> None:
+            if sys.stderr.isatty():
+                report(0.0, f"{states:,} states")
+
+        with Interruptible(told) as searching:
+            result = checker.check(
+                design, workers=workers, partitions=partitions, vram_bytes=size_of(vram, "--vram"), devices=devices,
+                progress=searching.look,
+            )  # fmt: skip
+    if replaying is not None:
+        _replay(result, replaying, out, schedules, as_json, searching.asked)
+        return
+    if out and not searching.asked:
+        if result.findings:
+            checker.counterexample_run(result, shortest(result), out)
+        else:
+            checker.check_run(result, out)
+    if as_json:
+        emit(result.to_json())
+    else:
+        print(checker.render_text(result, schedules))
+        if out and searching.asked:
+            print("Nothing was stored: the check is not complete.")
+    raise typer.Exit(INTERRUPTED if searching.asked else 0 if result.verdict == "safe" else 1)
+
+
+def shortest(result: Any) -> Any:
+    """The finding with the shortest schedule."""
+    return min(result.findings, key=lambda finding: len(finding.schedule))
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """How a counterexample is carried out: in virtual time or live, on circuits of what size, where."""
+
+    where: str
+    log2_domain: int
+    backend: str
+
+
+def _replay(result: Any, replaying: Replaying, out: Any, schedules: int, as_json: bool, interrupted: bool) -> None:
+    from cuzklab import check as checker
+    from cuzklab.counterexamples import replay
+
+    if not result.findings:
+        if as_json:
+            emit({**result.to_json(), "replay": None})
+        else:
+            print(checker.verdict_line(result))
+            print("There is no counterexample to carry out.")
+        raise typer.Exit(INTERRUPTED if interrupted else 0 if result.verdict == "safe" else 1)
+    backend = backend_in_force(replaying.backend) if replaying.where == "live" else "host"
+    again = replay(result, shortest(result), replaying.where, log2_domain=replaying.log2_domain, backend=backend)
+    stored = again.write(out) if out else None
+    if as_json:
+        emit({**result.to_json(), "replay": again.to_json(), "run": str(stored.path) if stored else None})
+    else:
+        print(checker.render_text(result, schedules))
+        print(again.sentence)
+        for edge in again.waits_for:
+            print(f"  {edge}")
+        if stored:
+            print(f"run  {stored.path}")
+    raise typer.Exit(INTERRUPTED if interrupted else 1)
+
+
+def _sweep(
+    policy: str, sweep: str, workers: int, partitions: int, devices: int, parameters: Any, processes: int | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from cuzklab.feasibility import feasibility, parse_span, render_text
+
+    span = parse_span(sweep)
+    with progress(f"sweep {policy}", quiet=as_json) as report:
+        found = feasibility(
+            policy, span, options=parameters_of(parameters), workers=workers, partitions=partitions, devices=devices,
+            processes=processes, progress=report,
+        )  # fmt: skip
+    if as_json:
+        emit(found.to_json())
+    else:
+        print(render_text(found))
+    if not found.complete:
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(0 if all(row.smallest_safe_bytes is not None for row in found.rows) else 1)
