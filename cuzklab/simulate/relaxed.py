@@ -1,11 +1,10 @@
 """A policy some of whose calls do without the lock: the dose of "less exclusion" that a what-if replay gives.
 
 For a chosen part of the partitions every `Acquire` and `Release` of a lock is left out, in the call and in the programs
-that it forks; everything else is as the policy says. Which partitions these are depends on their names alone, so that
-replays of several policies and seeds leave out the same.
+that it forks; everything else is as the policy says. They are every so many of the batch, whatever the seed, so that
+replays are compared on the same.
 """
 
-import random
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,28 +16,35 @@ from cuzklab.policies.model import Gpu, Partition, Program
 
 @dataclass(frozen=True)
 class RelaxedPolicy(Policy):
-    """A policy whose locks exclude nobody for a share of the partitions.
+    """A policy whose locks exclude nobody for every `period`-th partition of a batch.
 
     Attributes
     ----------
-    share : float
-        Part of the partitions, 0 to 1.
+    period : int
+    partitions : int
+        Of a proof.
     """
 
-    share: float = 0.0
+    period: int = 1
+    partitions: int = 1
 
     def prove_partition(self, partition: Partition, gpu: Gpu) -> Program:
         program = super().prove_partition(partition, gpu)
-        return _without_locks(program) if _chosen(partition, self.share) else program
+        return _without_locks(program) if self._exempt(partition) else program
+
+    def call(self, hook: str, *arguments: Any) -> Any:
+        found = super().call(hook, *arguments)
+        if isinstance(found, Program) and isinstance(arguments[0], Partition) and self._exempt(arguments[0]):
+            return _without_locks(found)
+        return found
+
+    def _exempt(self, partition: Partition) -> bool:
+        return (partition.proof * self.partitions + partition.index) % self.period == self.period // 2
 
 
-def relaxed(policy: Policy, share: float) -> Policy:
-    """The policy with its locks left out for a share of the partitions."""
-    return RelaxedPolicy(policy.name, policy.intent, policy.module, policy.options, share)
-
-
-def _chosen(partition: Partition, share: float) -> bool:
-    return random.Random(f"relaxed/{partition.name}").random() < share
+def relaxed(policy: Policy, period: int, partitions: int) -> Policy:
+    """The policy with its locks left out for every `period`-th partition, of so many a proof."""
+    return RelaxedPolicy(policy.name, policy.intent, policy.module, policy.options, period, partitions)
 
 
 def _without_locks(program: Program) -> Program:
