@@ -36,7 +36,8 @@ class Gain:
     title, change : str
         Its name in a sentence; what was changed.
     gain : float or None
-        Relative gain of throughput (proofs an hour by the batch average), mean over seeds; None where it cannot be told.
+        Relative gain of throughput (proofs an hour by the batch average), mean over seeds; None where it cannot be
+        told.
     low, high : float or None
         90 % interval of the mean; equal to it for a single seed.
     outcome : str
@@ -100,7 +101,7 @@ class Explanation:
             what = f"; it ends well with a tenth more of {' or of '.join(cured)}" if cured else ""
             return f"It ends with {self.outcome}{what or ', also with a tenth more of any one resource'}."
         if not self.limits:
-            return "Nothing limits it by itself: a tenth more of no single resource brings a gain beyond the seeds' spread."
+            return "Nothing limits it by itself: of no single resource a tenth more brings a gain beyond the seeds' spread."
         first, *others = self.limits
         words = f"Limited most by {first.title}: {first.change} brings {_gain_words(first)}."
         if others:

@@ -1,0 +1,98 @@
+"""What a search found, as rows for people; the same for a terminal and for a notebook."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cuzklab.tuning.ranking import Confirmed, Place
+from cuzklab.tuning.search import Tuning
+from cuzklab.units import format_size
+
+ANY = "–"
+
+
+def ranking_rows(places: Sequence[Place], several_machines: bool = False) -> list[dict[str, Any]]:
+    """One row a place: what it is, its figure with interval, how far behind, what it needs."""
+    priced = any(place.found.cost_per_proof is not None for place in places)
+    return [
+        {
+            "": "tie" if place.tie and place.rank > 1 else str(place.rank),
+            **knob_columns(place.found, several_machines),
+            "s/proof": f"{place.found.batch_average_s:.2f}",
+            "90 % of runs": _interval(place.found),
+            "behind": ANY if place.rank == 1 else f"{100 * place.behind:.1f} %",
+            "proofs/h": f"{place.found.proofs_per_hour:.1f}",
+            **({"cost/proof": cost_words(place.found)} if priced else {}),
+            "host peak": format_size(place.found.figures["peak_host_bytes"]),
+            "VRAM peak": format_size(place.found.figures["peak_vram_bytes"]),
+            "checked": _checked(place.found),
+        }
+        for place in places
+    ]  # fmt: skip
+
+
+def front_rows(front: Sequence[Confirmed], several_machines: bool = False) -> list[dict[str, Any]]:
+    """One row a point of a Pareto front, from the least memory upwards."""
+    return [
+        {
+            **knob_columns(one, several_machines), "s/proof": f"{one.batch_average_s:.2f}",
+            "90 % of runs": _interval(one), "host peak": format_size(one.figures["peak_host_bytes"]),
+            "VRAM peak": format_size(one.figures["peak_vram_bytes"]),
+        }
+        for one in front
+    ]  # fmt: skip
+
+
+def knob_columns(found: Confirmed, several_machines: bool) -> dict[str, str]:
+    one = found.configuration
+    machine = {"machine": one.machine} if several_machines else {}
+    return {
+        **machine, "design": one.design, "gw": str(one.gw), "pw": str(one.pw), "gt": str(one.gt or ANY),
+        "lookahead": str(one.lookahead or "auto"), "VRAM": format_size(one.vram_bytes),
+    }  # fmt: skip
+
+
+def refusal_rows(found: Tuning) -> list[dict[str, Any]]:
+    """How many configurations of each design were refused, and why."""
+    counts: dict[tuple[str, str], list[str]] = {}
+    for one, why in sorted(found.refused.items(), key=lambda item: item[0].label):
+        counts.setdefault((one.design, why.partition(":")[0]), []).append(why)
+    return [
+        {"design": design, "why": reason, "configurations": len(each), "for instance": each[0].partition(": ")[2]}
+        for (design, reason), each in counts.items()
+    ]
+
+
+def sentence(found: Tuning) -> str:
+    """The answer in words."""
+    if not found.throughput:
+        return "No configuration can run: all were refused."
+    best = found.throughput[0].found
+    ties = [place for place in found.throughput[1:] if place.tie]
+    words = (
+        f"Best of {len(found.space.configurations):,}: {best.configuration.label}, simulated "
+        f"{best.batch_average_s:.2f} s/proof (batch average, c={found.space.proofs}, j={found.space.in_flight})."
+    )
+    if ties:
+        designs = dict.fromkeys(place.found.configuration.design for place in ties)
+        words += f" {len(ties)} others cannot be told from it ({', '.join(designs)})."
+    return words
+
+
+def conditions_words(found: Tuning) -> str:
+    fits = f" and {found.fits} near-equal fits" if found.fits else ""
+    return (
+        f"Simulated: batch average of c={found.space.proofs}, j={found.space.in_flight}, {found.space.workload.name}, "
+        f"{found.seeds} seeds{fits}, the same for every configuration"
+    )
+
+
+def cost_words(one: Confirmed) -> str:
+    return ANY if one.cost_per_proof is None else f"{one.cost_per_proof:.5f}"
+
+
+def _interval(one: Confirmed) -> str:
+    return ANY if one.interval_s is None else f"{one.interval_s[0]:.1f} to {one.interval_s[1]:.1f}"
+
+
+def _checked(one: Confirmed) -> str:
+    return {"safe": "safe", "unknown": "not to the end", "not asked": "no"}[one.verdict]
