@@ -9,6 +9,8 @@ from cuzklab.errors import BadInput
 from cuzklab.profiles.fields import read_table, read_value, refuse_unknown
 
 MAX_MEMBERS, MAX_CONSTANTS = 1000, 100
+THROUGHPUT_KINDS = ("batch_average", "steady_interval", "wall")
+_SCATTERS = ("scatter", "scatter_other")
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,10 @@ class Calibration:
         Dotted names of the fitted constants.
     members : tuple of tuple of float
         Near-equal fits: values of the constants, one member a row. Predictions are made with each of them.
-    scatter : float
-        Standard deviation of log(measured / simulated) over the fitted figures: what the model leaves unexplained,
-        differences between runs of one configuration included.
+    scatter, scatter_other : float
+        Root mean square of log(measured / simulated) over the fitted figures of throughput, and over the others (peaks
+        of memory, prove times, occupancies): what the model leaves unexplained, differences between runs of one
+        configuration included.
     unidentified : tuple of str
         Fitted or assumed constants that the data cannot tell.
     """
@@ -34,7 +37,12 @@ class Calibration:
     constants: tuple[str, ...]
     members: tuple[tuple[float, ...], ...]
     scatter: float
+    scatter_other: float
     unidentified: tuple[str, ...]
+
+    def scatter_of(self, kind: str) -> float:
+        """What is left unexplained of a figure of a kind."""
+        return self.scatter if kind in THROUGHPUT_KINDS else self.scatter_other
 
     def member(self, index: int) -> Mapping[str, float]:
         """Constants of one near-equal fit, by name."""
@@ -50,9 +58,11 @@ def read_calibration(path: Path, document: Mapping[str, Any], hardware: Any) -> 
         A field is missing, unknown or wrong; names file and field.
     """
     section = read_table(path, "calibration", document)
-    refuse_unknown(path, "calibration.", section, {"source", "constants", "members", "scatter", "unidentified"})
+    refuse_unknown(
+        path, "calibration.", section, {"source", "constants", "members", "scatter", "scatter_other", "unidentified"}
+    )
     source = read_value(path, "calibration.source", section, str, {})
-    scatter = read_value(path, "calibration.scatter", section, float, {"most": 1})
+    scatters = [read_value(path, f"calibration.{key}", section, float, {"most": 1}) for key in _SCATTERS]
     constants = _names(path, "constants", section, hardware)
     unidentified = _names(path, "unidentified", section, hardware)
     members = section.get("members")
@@ -66,7 +76,7 @@ def read_calibration(path: Path, document: Mapping[str, Any], hardware: Any) -> 
         ):
             raise BadInput(f"{path}: field calibration.members: member {number} must have {len(constants)} numbers")
     values = tuple(tuple(float(value) for value in member) for member in members)
-    return Calibration(source, constants, values, scatter, unidentified)
+    return Calibration(source, constants, values, *scatters, unidentified)
 
 
 def _names(path: Path, key: str, section: Mapping[str, Any], hardware: Any) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def with_calibration(text: str, calibration: Calibration) -> str:
         f"{before}\n\n[calibration]\nsource = {json.dumps(calibration.source)}\n"
         f"constants = {json.dumps(list(calibration.constants))}\n"
         f"unidentified = {json.dumps(list(calibration.unidentified))}\n"
-        f"scatter = {_number(calibration.scatter)}\n"
+        f"scatter = {_number(calibration.scatter)}\nscatter_other = {_number(calibration.scatter_other)}\n"
         f"# The first is the profile's own; the others fit nearly as well.\nmembers = [\n{members},\n]\n"
     )
 

@@ -79,7 +79,8 @@ def _target(row: PublishedRow, hardware: Hardware) -> Target:
         # Safely beyond the limit: an engine that is killed in one run of two was not seen to be killed.
         least_bytes = 1.04 * hardware.host.available_bytes
         return Target(f"{row.words}: peak_host, at least", least_bytes, SD_OF_KIND["peak_host"], at_least=True)
-    return Target(f"{row.words}: {row.metric.label or row.metric.kind}", row.metric.value, SD_OF_KIND[row.metric.kind])
+    kind, words = row.metric.kind, f"{row.words}: {row.metric.label or row.metric.kind}"
+    return Target(words, row.metric.value, SD_OF_KIND[kind], kind=kind)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ class CalibrationResult:
             "near_equal_fits": [dict(member) for member in self.fit.members],
             "misfits": list(self.fit.losses),
             "scatter": self.fit.scatter,
+            "scatter_other": self.fit.scatter_other,
             "points": self.fit.evaluations,
         }
 
@@ -189,10 +191,12 @@ def calibrate(
     names = tuple(constant.name for constant in problem.constants)
     members = tuple(tuple(member[name] for name in names) for member in found.members)
     unidentified = tuple(one.name for one in found.constants if not one.identified)
-    left = found.scatter
     source = f"fitted to {words} by `cuzklab simulate --calibrate`, {len(seeds)} seeds, {found.evaluations} points"
     fixed = {name: problem.hardware.constant(name) for name in problem.measured}
     write_calibrated(
-        base, place, {**fixed, **found.members[0]}, Calibration(source, names, members, left, unidentified)
+        base,
+        place,
+        {**fixed, **found.members[0]},
+        Calibration(source, names, members, found.scatter, found.scatter_other, unidentified),
     )
     return CalibrationResult(problem.hardware.name, words, found, place)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from cuzklab.profiles import Hardware
+from cuzklab.profiles.calibration import THROUGHPUT_KINDS
 
 Report = Callable[[float, str], None]
 _STEP = 0.3  # of the Jacobian's differences, in units of a constant's prior
@@ -68,12 +69,15 @@ class Target:
         Of log(another measurement / this one).
     at_least : bool
         Whether the figure was only seen to be so large, as a peak at which an engine was killed: more is no error.
+    kind : str
+        Kind of metric.
     """
 
     words: str
     measured: float
     sd: float
     at_least: bool = False
+    kind: str = "batch_average"
 
 
 @dataclass(frozen=True)
@@ -223,8 +227,8 @@ class Fit:
         Near-equal fits, the best first.
     losses : tuple of float
         Of the members, with their own seeds.
-    scatter : float
-        Robust standard deviation of the residuals.
+    scatter, scatter_other : float
+        Root mean square of the residuals of throughput figures, and of the others.
     """
 
     problem: Problem
@@ -234,6 +238,7 @@ class Fit:
     members: tuple[Mapping[str, float], ...]
     losses: tuple[float, ...]
     scatter: float
+    scatter_other: float
     evaluations: int
 
     def most_different(self, most: int) -> list[int]:
@@ -296,9 +301,14 @@ def fit(
     left = evaluations.residuals(z, seeds)
     members, losses = _near_equal(problem, evaluations, z, left, slopes, bounds, seeds, replicates)
     logs = left * np.array([target.sd for target in problem.targets])
-    scatter = 1.4826 * float(np.median(np.abs(logs)))
+    flow = np.array([target.kind in THROUGHPUT_KINDS for target in problem.targets])
+    counted = np.array([not target.at_least for target in problem.targets])
+    scatter, other = (
+        float(np.sqrt(np.mean(logs[chosen] ** 2))) if chosen.any() else float(np.sqrt(np.mean(logs**2)))
+        for chosen in (flow & counted, ~flow & counted)
+    )
     constants = _intervals(problem, z, slopes, members)
-    return Fit(problem, constants, figures, logs, members, losses, scatter, evaluations.done)
+    return Fit(problem, constants, figures, logs, members, losses, scatter, other, evaluations.done)
 
 
 def _around(

@@ -146,7 +146,7 @@ def predict(
         stated = {key: value for key, value in having[0].conditions.items() if key != "seed"} | {"seeds": seeds}
         metrics[name] = Metric(having[0].kind, fmean(values), "simulated", stated)
         near = [simulation.metrics[name].value for simulation in others if name in simulation.metrics]
-        scatter = hardware.calibration.scatter if hardware.calibration else None
+        scatter = hardware.calibration.scatter_of(having[0].kind) if hardware.calibration else None
         if (one := interval(values, near, scatter, having[0].kind)) is not None:
             intervals[name] = one
     reasons = {name: why for name, why in first_worst.reasons.items() if name not in metrics}
@@ -197,7 +197,8 @@ def _how(hardware: Hardware, seeds: int, members: int) -> str:
     if hardware.calibration and members:
         return (
             f"90 % intervals for a single run: {seeds} seeds, {members} near-equal fits, and "
-            f"{hardware.calibration.scatter:.1%} that the calibration left unexplained"
+            f"what the calibration left unexplained ({hardware.calibration.scatter:.1%} of throughput figures, "
+            f"{hardware.calibration.scatter_other:.1%} of others)"
         )
     if seeds > 1:
         return f"90 % intervals are the spread of {seeds} seeds alone; they do not contain the error of the constants"

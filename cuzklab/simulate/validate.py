@@ -14,7 +14,7 @@ from cuzklab.simulate.predict import interval
 from cuzklab.simulate.published import PublishedRow, load_published
 
 Report = Callable[[float, str], None]
-THROUGHPUT_KINDS = ("batch_average", "steady_interval")
+THROUGHPUT_KINDS = ("batch_average", "steady_interval")  # as published
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def validate(
             found.append(ValidatedRow(one, None))
             continue
         others = [figures[condition_key(row)][0].get(row.figure) for figures in near]
-        scatter = machine.calibration.scatter if machine.calibration else None
+        scatter = machine.calibration.scatter_of(row.metric.kind) if machine.calibration else None
         known = [value for value in others if value]
         found.append(ValidatedRow(one, interval(one.values, known, scatter, row.metric.kind)))
     return tuple(found)
@@ -95,12 +95,14 @@ def table(validated: Sequence[ValidatedRow]) -> list[dict[str, Any]]:
             {
                 "design": row.policy,
                 "conditions": row.words.partition(" ")[2]
-                + (f" (assumed: {', '.join(row.assumed)})" * bool(row.assumed)),
+                + (f" (assumed: {', '.join(row.assumed)})" * bool(row.assumed))
+                + (f"; {row.not_simulated}" * bool(row.not_simulated)),
                 "use": facts["use"],
                 "kind": f"{facts['label']} {facts['kind']}".strip().replace("_", " "),
                 "published": _words(row, None if is_outcome else row.metric.value, row.outcome),
-                "simulated": row.not_simulated
-                or _words(row, one.comparison.simulated.value if one.comparison.simulated else None, ended),
+                "simulated": "–"
+                if row.not_simulated
+                else _words(row, one.comparison.simulated.value if one.comparison.simulated else None, ended),
                 "90 % of runs": " to ".join(_words(row, value, "") for value in one.interval) if one.interval else "",
                 "error_share": facts["error"],
             }
@@ -152,3 +154,45 @@ def summary(validated: Sequence[ValidatedRow]) -> list[dict[str, Any]]:
             }
         )  # fmt: skip
     return lines
+
+
+def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[str, Any]:
+    """The verdict of a validation with its findings, as a report keeps it: a finding for each line of `summary`.
+
+    Parameters
+    ----------
+    validated : sequence of ValidatedRow
+    changes : sequence of cuzklab.simulate.differences.Change
+    """
+    findings = []
+    for line in summary(validated):
+        if line["median_error_share"] is not None:
+            claim = (
+                f"{line['figures']}, {line['use']}: {line['rows']} rows, "
+                f"median error {line['median_error_share']:.1%}, largest {line['largest_error_share']:.1%}."
+            )
+        else:
+            claim = f"{line['figures']}: {line['in_interval_share']:.0%} of {line['rows']} rows."
+        findings.append({"claim": claim, "sure": "simulated", "evidence": dict(line)})
+    findings += [
+        {"claim": f"{one.difference.words}: {one.verdict}.", "sure": "simulated", "evidence": one.to_json()}
+        for one in changes
+    ]
+    predicted = [
+        abs(one.comparison.error)
+        for one in validated
+        if one.comparison.error is not None
+        and not one.comparison.row.fit
+        and one.comparison.row.metric.kind in THROUGHPUT_KINDS
+    ]
+    wrong = [one.difference.words for one in changes if one.verdict == "not reproduced"]
+    sentence = (
+        f"{len(predicted)} predictions of throughput have a median error of {median(predicted):.1%} and a largest of "
+        f"{max(predicted):.1%}; not reproduced: {', '.join(wrong) or 'no change'}."
+    )
+    return {
+        "question": "Does the simulator predict what was published?",
+        "verdict": {"decision": "simulated", "sentence": sentence},
+        "findings": findings,
+        "runs": [],
+    }

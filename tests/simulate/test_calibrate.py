@@ -80,7 +80,7 @@ def test_a_constant_that_does_not_stand_in_the_file_cannot_be_set(tmp_path):
         with_values("[host]\na = 1  # why\n[b]\na = 2\n", {"host.a": 3.5}, "x")
         == "[host]\na = 3.5  # why\n[b]\na = 2\n"
     )
-    bad = Calibration("s", ("host.memory_efficiency",), ((7.0,),), 0.1, ())
+    bad = Calibration("s", ("host.memory_efficiency",), ((7.0,),), 0.1, 0.1, ())
     with pytest.raises(BadInput, match=r"host\.memory_efficiency"):
         write_calibrated(HARDWARE, tmp_path / "x.toml", {"host.memory_efficiency": 7.0}, bad)
     assert not (tmp_path / "x.toml").exists()

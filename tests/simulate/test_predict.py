@@ -88,6 +88,6 @@ def test_near_equal_fits_are_used_one_by_one():
     base = load_hardware(HARDWARE)
     names = ("host.reserved_bytes",)
     # A "near-equal fit" in which the machine has hardly any memory must show up in the outcome.
-    odd = Calibration("by hand", names, ((0.0,), (float(base.host.memory_bytes - 60 * GiB),)), 0.02, ())
+    odd = Calibration("by hand", names, ((0.0,), (float(base.host.memory_bytes - 60 * GiB),)), 0.02, 0.02, ())
     found = predict("phase9", replace(base, calibration=odd), WORKLOAD, seeds=2, members=1, **SMALL)
     assert found.outcomes == {"ok": 2, "host_oom": 1} and found.outcome == "host_oom"
