@@ -51,6 +51,6 @@ def _print(found: "Explanation", as_json: bool) -> None:
     if words := twin_words(found):
         print(f"note: {words}; the gains are those of the twin")
     print(
-        f"note: simulated; gains of throughput by the batch average, {found.seeds} seeds, the same draws with and without "
-        "the change; 90 % intervals over seeds"
+        f"note: simulated; gains of throughput by the batch average, {found.seeds} seeds, the same draws with and "
+        "without the change; 90 % intervals over seeds"
     )

@@ -152,6 +152,6 @@ def _print(found: "Tuning", top: int, place: Path) -> None:
         print(f"\nsimulate it  {found.space.command(found.throughput[0].found.configuration)}")
         print("why not faster: the same command with --explain")
     print(
-        f"{found.simulations:,} simulations and {found.checks:,} checks ({found.resumed:,} of them from the journal) in "
-        f"{found.seconds:.0f} s; record {place / 'tune.json'}"
+        f"{found.simulations:,} simulations and {found.checks:,} checks ({found.resumed:,} of them from the journal) "
+        f"in {found.seconds:.0f} s; record {place / 'tune.json'}"
     )

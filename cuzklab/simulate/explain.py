@@ -101,7 +101,7 @@ class Explanation:
             what = f"; it ends well with a tenth more of {' or of '.join(cured)}" if cured else ""
             return f"It ends with {self.outcome}{what or ', also with a tenth more of any one resource'}."
         if not self.limits:
-            return "Nothing limits it by itself: of no single resource a tenth more brings a gain beyond the seeds' spread."
+            return "Nothing limits it by itself: a tenth more of no resource brings a gain beyond the seeds' spread."
         first, *others = self.limits
         words = f"Limited most by {first.title}: {first.change} brings {_gain_words(first)}."
         if others:

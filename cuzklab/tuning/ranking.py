@@ -14,6 +14,10 @@ from typing import Any
 from cuzklab.simulate.explain import mean_and_interval
 from cuzklab.tuning.space import Configuration
 
+# By which measured runs of one configuration differ among themselves, as published for the modelled engine: a smaller
+# difference will not show in a run or two of a real machine.
+RUN_TO_RUN = 0.04
+
 
 @dataclass(frozen=True)
 class Confirmed:
@@ -68,7 +72,7 @@ class Place:
     rank : int
         From 1 on.
     tie : bool
-        It cannot be told from the first.
+        It cannot be told from the first by the draws.
     behind : float
         By which part it is worse than the first, mean over the draws.
     """
@@ -78,10 +82,15 @@ class Place:
     tie: bool
     behind: float
 
+    @property
+    def near(self) -> bool:
+        """It is behind the first by less than what measured runs of one configuration differ by."""
+        return abs(self.behind) < RUN_TO_RUN
+
     def to_json(self) -> dict[str, Any]:
         found = self.found
         return {
-            "rank": self.rank, "tie_with_best": self.tie, "behind": self.behind, **found.configuration.to_json(),
+            "rank": self.rank, "tie_with_best": self.tie, "near_best": self.near, "behind": self.behind, **found.configuration.to_json(),
             "batch_average_s": found.batch_average_s,
             "interval_s": list(found.interval_s) if found.interval_s else None,
             "proofs_per_hour": found.proofs_per_hour, "cost_per_proof": found.cost_per_proof, **found.figures,

@@ -15,11 +15,11 @@ def ranking_rows(places: Sequence[Place], several_machines: bool = False) -> lis
     priced = any(place.found.cost_per_proof is not None for place in places)
     return [
         {
-            "": "tie" if place.tie and place.rank > 1 else str(place.rank),
+            "": f"{place.rank}{'' if place.rank == 1 else ' tie' if place.tie else ' near' if place.near else ''}",
             **knob_columns(place.found, several_machines),
             "s/proof": f"{place.found.batch_average_s:.2f}",
             "90 % of runs": _interval(place.found),
-            "behind": ANY if place.rank == 1 else f"{100 * place.behind:.1f} %",
+            "behind": ANY if place.rank == 1 else f"{round(100 * place.behind, 1) + 0.0:.1f} %",
             "proofs/h": f"{place.found.proofs_per_hour:.1f}",
             **({"cost/proof": cost_words(place.found)} if priced else {}),
             "host peak": format_size(place.found.figures["peak_host_bytes"]),
@@ -74,7 +74,8 @@ def sentence(found: Tuning) -> str:
     )
     if ties:
         designs = dict.fromkeys(place.found.configuration.design for place in ties)
-        words += f" {len(ties)} others cannot be told from it ({', '.join(designs)})."
+        others = "1 other" if len(ties) == 1 else f"{len(ties)} others"
+        words += f" {others} cannot be told from it ({', '.join(designs)})."
     return words
 
 
@@ -96,3 +97,64 @@ def _interval(one: Confirmed) -> str:
 
 def _checked(one: Confirmed) -> str:
     return {"safe": "safe", "unknown": "not to the end", "not asked": "no"}[one.verdict]
+
+
+def points(found: Tuning, memory: str) -> list[dict[str, Any]]:
+    """What was simulated at full length, for a figure: design, label, figure, and a kind of memory."""
+    return [
+        {
+            "design": one.design, "label": one.label, "batch_average_s": result["batch_average_s"],
+            "memory_bytes": result[memory],
+        }
+        for one, result in found.screened.items() if one not in found.refused
+    ]  # fmt: skip
+
+
+def front_points(front: Sequence[Confirmed], memory: str) -> list[dict[str, Any]]:
+    """A Pareto front, for a figure."""
+    return [
+        {
+            "design": one.configuration.design, "label": one.configuration.label, "interval_s": one.interval_s,
+            "batch_average_s": one.batch_average_s, "memory_bytes": one.figures[memory],
+        }
+        for one in front
+    ]  # fmt: skip
+
+
+def tiles(found: Tuning) -> list[tuple[str, str]]:
+    """The figures that carry the answer, with what they are."""
+    if not found.throughput:
+        return []
+    best = found.throughput[0].found
+    shown = [
+        (f"{best.batch_average_s:.1f} s/proof", f"best: {best.configuration.label}"),
+        (format_size(best.figures["peak_host_bytes"]), "peak of host memory of the best"),
+    ]
+    if found.cost:
+        cheapest = found.cost[0].found
+        shown.append((cost_words(cheapest), f"cost of a proof, cheapest: {cheapest.configuration.label}"))
+    if len(found.designs) > 1:
+        second = found.designs[1]
+        shown.append((f"{100 * second.behind:.1f} %", f"behind it the best of the next design: "
+                      f"{second.found.configuration.label}"))  # fmt: skip
+    return shown
+
+
+def claims(found: Tuning) -> list[dict[str, Any]]:
+    """Findings of a search, for its record."""
+    each = [
+        {
+            "claim": f"The best configuration of {place.found.configuration.design} takes "
+            f"{place.found.batch_average_s:.2f} s/proof: {place.found.configuration.label}.",
+            "sure": "simulated", "evidence": place.to_json(),
+        }
+        for place in found.designs
+    ]  # fmt: skip
+    refusals = [
+        {
+            "claim": f"{row['configurations']} configurations of {row['design']} are refused: {row['why']}.",
+            "sure": "proved" if row["why"].startswith("checker") else "simulated", "evidence": row,
+        }
+        for row in refusal_rows(found)
+    ]  # fmt: skip
+    return each + refusals
