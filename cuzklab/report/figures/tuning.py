@@ -1,4 +1,4 @@
-"""A search's figures: speed against memory, designs over device memory, and what a tenth more of each resource brings."""
+"""A search's figures: speed against memory, designs over device memory, gains from a tenth more of each resource."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -68,7 +68,7 @@ def speed_against_memory(
         titled(
             f"Speed against {memory}",
             f"{conditions}. Small marks: one long simulation each. Circles: the front, with 90 % intervals of one run.",
-            f"Seconds a proof over {memory} for {len(points)} configurations; the Pareto front has {len(front)} points.",
+            f"Seconds a proof over {memory} for {len(points)} configurations; {len(front)} make the Pareto front.",
             440,
             xaxis={"title": theme.axis_title(f"peak of {memory} ({unit})")},
             yaxis={"title": theme.axis_title("s/proof, batch average")},
@@ -120,7 +120,8 @@ def crossover_map(
             f"Designs over device memory, compared with {baseline}.",
             110 + 34 * len(designs),
             xaxis={
-                "title": theme.axis_title(f"device memory ({unit})"), "type": "category", "showgrid": False, "ticks": "",
+                "title": theme.axis_title(f"device memory ({unit})"), "type": "category", "showgrid": False,
+                "ticks": "",
             },
             yaxis={"autorange": "reversed", "type": "category", "showgrid": False, "ticks": ""},
         )
@@ -161,8 +162,8 @@ def gains(rows: Sequence[Mapping[str, Any]], what: str) -> go.Figure | Absent:
     figure.update_layout(
         titled(
             "What limits it",
-            f"{what}. Gain of throughput from a tenth more of each resource, with 90 % intervals over seeds. 10 % would "
-            "be all of it; blue: a limit.",
+            f"{what}. Gain of throughput from a tenth more of each resource, with 90 % intervals over seeds. 10 % "
+            "would be all of it; blue: a limit.",
             f"Gain from a tenth more of each resource: {what}.",
             90 + 30 * len(told),
             xaxis={"title": theme.axis_title("gain of throughput (%)")},

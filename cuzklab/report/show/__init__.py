@@ -3,7 +3,8 @@
 Every function displays something and returns nothing. They take runs, or a `PostMortem`; figures have their tables
 with them. `conclusions`: verdict and findings; `conditions`: designs, setup, provenance; `runs`: what was checked and
 what ran; `predictions`: figures of simulations; `kernels`: benches; `sampled`: stacks of CPU stages; `capture`: one
-recording by itself, called as `show.capture.NAME`; `tuning`: a search, as `show.tuning.NAME`; `words`: what things are called.
+recording by itself, called as `show.capture.NAME`; `tuning`: a search, as `show.tuning.NAME`; `words`: what things
+are called.
 """
 
 from cuzklab.report.show import capture, tuning
