@@ -90,7 +90,8 @@ class Place:
     def to_json(self) -> dict[str, Any]:
         found = self.found
         return {
-            "rank": self.rank, "tie_with_best": self.tie, "near_best": self.near, "behind": self.behind, **found.configuration.to_json(),
+            "rank": self.rank, "tie_with_best": self.tie, "near_best": self.near, "behind": self.behind,
+            **found.configuration.to_json(),
             "batch_average_s": found.batch_average_s,
             "interval_s": list(found.interval_s) if found.interval_s else None,
             "proofs_per_hour": found.proofs_per_hour, "cost_per_proof": found.cost_per_proof, **found.figures,

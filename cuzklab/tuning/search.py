@@ -14,7 +14,7 @@ search goes on there, and a wider one computes only what is new.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -228,18 +228,20 @@ class _Search:
         if self.space.proofs <= COARSE_PROOFS:
             self.screened = {one: result for one, result in self.coarse.items() if one not in self.refused}
             return
+        rounds = _rounds(report)
         while new := self.promoted(self.coarse, self.screened, SCREEN, SCREEN_EACH, SCREEN_FRONT):
-            found = self.simulate(new, self.space.proofs, ("seed", _SCREEN_SEED), report)
+            found = self.simulate(new, self.space.proofs, ("seed", _SCREEN_SEED), next(rounds))
             self.screened |= found
             self.refuse(found)
 
     def confirm_stage(self, report: Report) -> list[Confirmed]:
         confirmed: dict[Configuration, Confirmed | None] = {}
+        rounds = _rounds(report)
         while new := self.promoted(self.screened, confirmed, self.confirm, CONFIRM_EACH, CONFIRM_FRONT):
             each = {machine.place: draws(self.fits_of(machine.place), self.seeds, 0) for machine in self.space.machines}
             for place, drawn in each.items():
                 ones = [one for one in new if one.machine == place]
-                for one, results in self.simulate_each(ones, self.space.proofs, drawn, report).items():
+                for one, results in self.simulate_each(ones, self.space.proofs, drawn, next(rounds)).items():
                     confirmed[one] = self.confirmed(one, results)
         return [one for one in confirmed.values() if one is not None]
 
@@ -263,7 +265,8 @@ class _Search:
             if name != "batch_average_s" and all(name in result for result in own)
         }
         machine = self.space.machine(one)
-        scatter = machine.hardware.calibration.scatter if machine.hardware.calibration else None
+        calibration = machine.hardware.calibration
+        scatter = calibration.scatter_of("batch_average") if calibration else None
         spread = interval(averages[: self.seeds], averages[self.seeds :], scatter, "batch_average")
         verdict, note = self.verdicts.get(one, ("not asked", ""))
         return Confirmed(
@@ -301,6 +304,15 @@ class _Search:
             self.screened, self.seeds, min(self.fits_of(machine.place) for machine in self.space.machines),
             self.simulations, self.checks, self.resumed, time.monotonic() - self.started,
         )  # fmt: skip
+
+
+def _rounds(report: Report) -> Iterator[Report]:
+    """Progress of rounds of which nobody knows how many will follow: each has most of what is left."""
+    start = 0.0
+    while True:
+        end = start + 0.8 * (1 - start)
+        yield part(report, start, end)
+        start = end
 
 
 def _front(ones: Sequence[Configuration], known: Results, memory: str, most: int) -> list[Configuration]:

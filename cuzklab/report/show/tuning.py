@@ -58,8 +58,8 @@ def crossover(found: Mapping[str, Any], table: Rows) -> None:
     sizes = sorted({cell["vram_bytes"] for cell in cells})
     designs = [row["design"] for row in found["designs"]]
     conditions = (
-        f"Simulated: batch average of c=j={found['c']}, pw={found['pw']}, {found['workload']}, {found['hardware']} with "
-        f"other amounts of memory, {found['seeds']} seeds"
+        f"Simulated: batch average of c=j={found['c']}, pw={found['pw']}, {found['workload']}, {found['hardware']} "
+        f"with other amounts of memory, {found['seeds']} seeds"
     )
     display.figure(figures.crossover_map(cells, designs, sizes, found["baseline"], conditions))
     summary = [
@@ -72,8 +72,8 @@ def crossover(found: Mapping[str, Any], table: Rows) -> None:
     ]  # fmt: skip
     frame = pd.DataFrame(summary)
     caption = (
-        "Runs from: the smallest amount compared with which some number of workers is safe and ends well. Pays from: the "
-        "smallest from which on it is faster than the baseline, beyond the spread of seeds."
+        "Runs from: the smallest amount compared with which some number of workers is safe and ends well. Pays from: "
+        "the smallest from which on it is faster than the baseline, beyond the spread of seeds."
     )
     display.table(frame, caption, right=list(frame.columns)[1:])
     each = pd.DataFrame(
