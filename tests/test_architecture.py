@@ -28,6 +28,7 @@ ALLOWED = {
     "analysis": {"trace", "units"},
     "ingest": {"trace", "units"},
     "sweep": set(),
+    "tuning": {"check", "simulate", "policies", "profiles", "stages", "sweep", "units"},
     "feasibility": {"check", "policies", "sweep", "units"},
     "counterexamples": {"check", "simulate", "live", "policies", "profiles", "stages", "trace", "units", "backends"},
     "author": {

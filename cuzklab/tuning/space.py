@@ -182,6 +182,7 @@ def space_of(
     pw = _counts("pw", given, DEFAULT_PW, 10_000)
     lookahead = _lookahead(given)
     found: list[Configuration] = []
+    _refuse_too_many(len(machines) * len(designs) * len(gw) * len(pw) * len(lookahead))
     for machine in machines:
         gt = _pool_threads(given, machine.hardware)
         vram = _device_memory(given, machine.hardware)
@@ -193,9 +194,13 @@ def space_of(
                 if (key := (*one[:3], places, one[4])) not in seen:  # lookaheads that come to the same
                     seen.add(key)
                     found.append(Configuration(machine.place, _place(name), *one))
-    if len(found) > MOST_CONFIGURATIONS:
-        raise BadInput(f"{len(found):,} configurations are more than {MOST_CONFIGURATIONS:,}; give fewer values (-p)")
+    _refuse_too_many(len(found))
     return Space(machines, _place(workload), work, proofs, in_flight, tuple(found))
+
+
+def _refuse_too_many(count: int) -> None:
+    if count > MOST_CONFIGURATIONS:
+        raise BadInput(f"{count:,} configurations are more than {MOST_CONFIGURATIONS:,}; give fewer values (-p)")
 
 
 def digest_of(place: str) -> str:
@@ -278,9 +283,7 @@ def _device_memory(given: Mapping[str, list[str]], hardware: Hardware) -> tuple[
         if size_bytes > device.vram_bytes:
             raise BadInput(f"-p vram={text}: {hardware.name} has {format_size(device.vram_bytes)}")
         if size_bytes <= device.margin_bytes:
-            raise BadInput(
-                f"-p vram={text}: the engine leaves {format_size(device.margin_bytes)} free, so none is left"
-            )
+            raise BadInput(f"-p vram={text}: nothing remains beside the margin of {format_size(device.margin_bytes)}")
         found.append(size_bytes)
     return tuple(found)
 

@@ -5,6 +5,9 @@ file whose content is another one there is refused.
 """
 
 import hashlib
+import multiprocessing
+import signal
+import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -63,6 +66,7 @@ def simulate_one(
     ------
     BadInput
     """
+    _leave_interrupts_to_the_parent()
     machine, work = _profiles(hardware, workload, *digests)
     if draw[0] == "fit":
         machine = machine.with_constants(machine.calibration.member(draw[1]))
@@ -97,6 +101,7 @@ def check_one(
     """
     from cuzklab.check import check
 
+    _leave_interrupts_to_the_parent()
     machine, work = _profiles(hardware, workload, *digests)
     found = check(
         _policy(policy, policy_digest, ()), workers=workers, partitions=2 if workers <= _TWO_PARTITIONS_UP_TO else 1,
@@ -116,6 +121,12 @@ def sources_digest() -> str:
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """A terminal sends Ctrl-C to worker processes as well; they would only end with a traceback."""
+    if multiprocessing.parent_process() is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @lru_cache(maxsize=64)
