@@ -57,9 +57,13 @@ def refusal_rows(found: Tuning) -> list[dict[str, Any]]:
     for one, why in sorted(found.refused.items(), key=lambda item: item[0].label):
         counts.setdefault((one.design, why.partition(":")[0]), []).append(why)
     return [
-        {"design": design, "why": reason, "configurations": len(each), "for instance": each[0].partition(": ")[2]}
+        {"design": design, "why": reason, "configurations": len(each), "for instance": _cut(each[0].partition(": ")[2])}
         for (design, reason), each in counts.items()
     ]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 110 else f"{text[:109]}…"
 
 
 def sentence(found: Tuning) -> str:
@@ -135,8 +139,7 @@ def tiles(found: Tuning) -> list[tuple[str, str]]:
         shown.append((cost_words(cheapest), f"cost of a proof, cheapest: {cheapest.configuration.label}"))
     if len(found.designs) > 1:
         second = found.designs[1]
-        shown.append((f"{100 * second.behind:.1f} %", f"behind it the best of the next design: "
-                      f"{second.found.configuration.label}"))  # fmt: skip
+        shown.append((f"{100 * second.behind:.1f} %", f"longer a proof takes with the best of the next design: {second.found.configuration.label}"))  # fmt: skip
     return shown
 
 

@@ -1,5 +1,6 @@
 """A search's figures: speed against memory, designs over device memory, gains from a tenth more of each resource."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -98,20 +99,12 @@ def crossover_map(
             z=[[None if cell["gain"] is None else 100 * cell["gain"] for cell in row] for row in rows],
             x=columns, y=[theme.plain(design) for design in designs],
             zmin=-_MOST_GAIN, zmax=_MOST_GAIN, xgap=2, ygap=2, colorscale=_DIVERGING, showscale=False,
-            text=[[_cell_text(cell) for cell in row] for row in rows], texttemplate="%{text}", textfont={"size": 11},
+            text=[[_cell_text(cell) for cell in row] for row in rows], texttemplate="%{text}",
             customdata=[[_cell_words(cell, baseline) for cell in row] for row in rows],
             hoverongaps=True,
             hovertemplate=f"<b>%{{y}}</b> with %{{x}} {unit}<br>%{{customdata}}<extra></extra>",
         )
     )  # fmt: skip
-    # A heat map draws no text where it has no number.
-    for design, row in zip(designs, rows, strict=True):
-        for column, cell in zip(columns, row, strict=True):
-            if cell["gain"] is None:
-                text = f"{cell['batch_average_s']:.1f}" if cell["batch_average_s"] else "–"
-                figure.add_annotation(
-                    x=column, y=theme.plain(design), text=text, showarrow=False, font={"size": 11, "color": theme.WAIT}
-                )
     figure.update_layout(
         titled(
             "From which device memory does each design pay?",
@@ -145,7 +138,7 @@ def gains(rows: Sequence[Mapping[str, Any]], what: str) -> go.Figure | Absent:
         return Absent("No figure of what limits it: no replay completed a proof.")
     figure = go.Figure(
         go.Bar(
-            y=[theme.wrapped(row["title"]) for row in told], x=[100 * row["gain"] for row in told], orientation="h",
+            y=["<br>".join(textwrap.wrap(theme.plain(row["title"]), 22)) for row in told], x=[100 * row["gain"] for row in told], orientation="h",
             marker={
                 "color": [theme.STAGE_COLOURS["ntt_h"] if row["limits"] else theme.WAIT for row in told],
                 "line": {"width": 0},
