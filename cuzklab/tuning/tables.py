@@ -139,7 +139,8 @@ def tiles(found: Tuning) -> list[tuple[str, str]]:
         shown.append((cost_words(cheapest), f"cost of a proof, cheapest: {cheapest.configuration.label}"))
     if len(found.designs) > 1:
         second = found.designs[1]
-        shown.append((f"{100 * second.behind:.1f} %", f"longer a proof takes with the best of the next design: {second.found.configuration.label}"))  # fmt: skip
+        label = second.found.configuration.label
+        shown.append((f"{100 * second.behind:.1f} %", f"longer a proof takes with the best of the next design: {label}"))
     return shown
 
 

@@ -138,7 +138,8 @@ def gains(rows: Sequence[Mapping[str, Any]], what: str) -> go.Figure | Absent:
         return Absent("No figure of what limits it: no replay completed a proof.")
     figure = go.Figure(
         go.Bar(
-            y=["<br>".join(textwrap.wrap(theme.plain(row["title"]), 22)) for row in told], x=[100 * row["gain"] for row in told], orientation="h",
+            y=["<br>".join(textwrap.wrap(theme.plain(row["title"]), 22)) for row in told],
+            x=[100 * row["gain"] for row in told], orientation="h",
             marker={
                 "color": [theme.STAGE_COLOURS["ntt_h"] if row["limits"] else theme.WAIT for row in told],
                 "line": {"width": 0},
