@@ -140,7 +140,7 @@ def tiles(found: Tuning) -> list[tuple[str, str]]:
     if len(found.designs) > 1:
         second = found.designs[1]
         label = second.found.configuration.label
-        shown.append((f"{100 * second.behind:.1f} %", f"longer a proof takes with the best of the next design: {label}"))
+        shown.append((f"{100 * second.behind:.1f} %", f"longer takes a proof with the next best design: {label}"))
     return shown
 
 
