@@ -10,8 +10,9 @@ from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, size_scale, titled
 from cuzklab.report.tables import number
 
-# Slower than the baseline is warm, faster cool; the middle is that of the page.
-_DIVERGING = ((0.0, "#D55E00"), (0.5, "rgba(128,138,150,0.16)"), (1.0, "#0072B2"))
+# Slower than the baseline is warm, faster cool, all light enough for dark text on any page.
+_DIVERGING = ((0.0, "#E79A5B"), (0.5, "#E8EAED"), (1.0, "#6FAEDC"))
+_CELL_INK = "#1B1F24"
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "pentagon", "hexagon", "star")
 _MOST_GAIN = 25.0  # per cent at which the colour is full
 
@@ -99,7 +100,7 @@ def crossover_map(
             z=[[None if cell["gain"] is None else 100 * cell["gain"] for cell in row] for row in rows],
             x=columns, y=[theme.plain(design) for design in designs],
             zmin=-_MOST_GAIN, zmax=_MOST_GAIN, xgap=2, ygap=2, colorscale=_DIVERGING, showscale=False,
-            text=[[_cell_text(cell) for cell in row] for row in rows], texttemplate="%{text}",
+            text=[[_cell_text(cell) for cell in row] for row in rows], texttemplate="%{text}", textfont={"color": _CELL_INK},
             customdata=[[_cell_words(cell, baseline) for cell in row] for row in rows],
             hoverongaps=True,
             hovertemplate=f"<b>%{{y}}</b> with %{{x}} {unit}<br>%{{customdata}}<extra></extra>",
@@ -109,7 +110,7 @@ def crossover_map(
         titled(
             "From which device memory does each design pay?",
             f"{conditions}. s/proof of the best safe number of GPU workers; blue: faster than {baseline} with the same "
-            "memory, orange: slower, grey: no difference; a dash: cannot run.",
+            "memory, orange: slower, grey: no difference, no colour: cannot run.",
             f"Designs over device memory, compared with {baseline}.",
             110 + 34 * len(designs),
             xaxis={
