@@ -159,6 +159,35 @@ def test_bad_workload_names_file_and_field(tmp_path, old, new, message):
     assert str(file) in str(raised.value) and message in str(raised.value)
 
 
+def test_a_mixed_workload_is_a_batch_with_arrivals():
+    mixed, batch = profiles.load_workload("mixed"), profiles.load_workload("porep-32g")
+    assert (mixed.name, mixed.shape, mixed.partitions_per_proof) == ("mixed", batch.shape, 10)
+    assert [(kind.name, kind.priority, after) for kind, after in mixed.arriving(55)] == [
+        ("winningpost", "critical", 11), ("windowpost", "high", 22), ("winningpost", "critical", 33),
+        ("winningpost", "critical", 44),
+    ]  # fmt: skip
+    assert batch.arriving(55) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('batch = "porep-32g"', 'batch = "mixed"', "field batch: mixed has arrivals itself"),
+        ('batch = "porep-32g"', 'batch = "other.toml"', "field batch is 'other.toml'"),
+        ('batch = "porep-32g"', 'batch = "nothing"', "no workloads profile 'nothing'"),
+        ("after_share = 0.4", "after_share = 1.4", "field arrival 2.after_share is 1.4"),
+        ("after_share = 0.4", "after_share = 0.4\nwhen = 3", "unknown field arrival 2.when"),
+        ('workload = "windowpost"', 'workload = "mixed"', "field arrival 2.workload: mixed has arrivals"),
+    ],
+)
+def test_bad_mixed_workload_names_file_and_field(tmp_path, old, new, message):
+    file = tmp_path / "mine.toml"
+    file.write_text(_with(WORKLOAD.with_name("mixed.toml").read_text(), old, new))
+    with pytest.raises(BadInput) as raised:
+        profiles.load_workload(file)
+    assert message in str(raised.value)
+
+
 def test_missing_and_unreadable_files(tmp_path):
     with pytest.raises(BadInput, match=r"no hardware profile 'nothing'; there are: .*rtx5070ti"):
         profiles.load_hardware("nothing")

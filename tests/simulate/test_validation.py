@@ -66,9 +66,11 @@ def _change(least, most, simulated):
     ("least", "most", "simulated", "verdict"),
     [
         (-0.17, -0.11, -0.14, "reproduced"),
-        # log(0.96 / 0.89) = 0.076, log(0.98 / 0.89) = 0.096; the margin is 2 · √2 · 0.03 = 0.085.
-        (-0.17, -0.11, -0.04, "reproduced"),
-        (-0.17, -0.11, -0.02, "not reproduced"),
+        # 0.89 · 1.04 = 0.9256 and 0.83 / 1.04 = 0.7981 are the farthest quotients.
+        (-0.17, -0.11, -0.075, "reproduced"),
+        (-0.17, -0.11, -0.074, "not reproduced"),
+        (-0.17, -0.11, -0.201, "reproduced"),
+        (-0.17, -0.11, -0.203, "not reproduced"),
         (-0.17, -0.11, 0.14, "not reproduced"),
         (0.03, 0.03, 0.03, "unresolved"),
         (0.03, 0.03, -0.3, "unresolved"),
