@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -227,3 +228,19 @@ def test_any_change_of_a_profile_is_read_or_refused_as_bad_input(tmp_path_factor
     else:
         assert tomllib.loads(content.decode())
         assert all(math.isfinite(rate) and rate > 0 for rate in hardware.rates.values.values())
+
+
+@pytest.mark.parametrize("name", ["card24g-7995wx", "card32g-7995wx", "card80g-7995wx", "h200-16core"])
+def test_derived_machines_have_the_fitted_constants(name):
+    fitted, derived = profiles.load_hardware("rtx5070ti-7995wx"), profiles.load_hardware(name)
+    own = {"host.smt_yield"} if name.startswith("h200") else set()  # its cores have one thread each
+    names = set(fitted.calibration.constants) - own
+    assert {one: derived.constant(one) for one in names} == {one: fitted.constant(one) for one in names}
+
+
+def test_the_calibrated_profile_is_the_start_with_the_best_fit():
+    fitted, start = profiles.load_hardware("rtx5070ti-7995wx"), profiles.load_hardware("rtx5070ti-7995wx-start")
+    best = start.with_constants(fitted.calibration.member(0))
+    same = {"title": fitted.title, "calibration": fitted.calibration, "digest": fitted.digest, "name": fitted.name}
+    assert replace(best, **same) == fitted
+    assert "simulate --calibrate --hardware rtx5070ti-7995wx-start" in fitted.calibration.source

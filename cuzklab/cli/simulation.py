@@ -35,7 +35,9 @@ def simulate(
     workload: Annotated[
         str,
         typer.Option(
-            help="Workload: a name (mixed: a batch with arrivals), porep-shaped-N, or the path of a TOML file."
+            "-w",
+            "--workload",
+            help="Workload: a name (mixed: a batch with arrivals), porep-shaped-N, or the path of a TOML file.",
         ),
     ] = "porep-32g",
     proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 20,

@@ -1,4 +1,4 @@
-"""What excludes what within a process: kernels go on side by side, and nothing beside a change of its memory mappings."""
+"""What excludes what in a process: kernels go on side by side, but none beside a change of its memory mappings."""
 
 from collections import deque
 
