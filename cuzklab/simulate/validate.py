@@ -194,11 +194,20 @@ def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[st
         and not one.comparison.row.fit
         and one.comparison.row.metric.kind in THROUGHPUT_KINDS
     ]
-    missed = [f"{one.comparison.row.words} ({one.comparison.error:+.1%})" for one in validated if one.met is False]
+    missed = [
+        f"{one.comparison.row.metric.kind.replace('_', ' ')} of {one.comparison.row.words} ({one.comparison.error:+.1%})"
+        for one in validated
+        if one.met is False
+    ]
+    missed += [
+        f"{one.comparison.row.outcome} of {one.comparison.row.words} with some seeds only"
+        for one in validated
+        if one.comparison.row.metric is None and not one.comparison.same_outcome
+    ]
     wrong = [one.difference.words for one in changes if one.verdict == "not reproduced"]
     sentence = (
         f"{len(predicted)} predictions of throughput have a median error of {median(predicted):.1%} and a largest of "
-        f"{max(predicted):.1%}; beyond their tolerance: {', '.join(missed) or 'no row'}; "
+        f"{max(predicted):.1%}; missed: {', '.join(missed) or 'no row'}; "
         f"not reproduced: {', '.join(wrong) or 'no change'}."
     )
     return {
