@@ -194,15 +194,16 @@ def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[st
         and not one.comparison.row.fit
         and one.comparison.row.metric.kind in THROUGHPUT_KINDS
     ]
+    comparisons = [one.comparison for one in validated]
     missed = [
-        f"{one.comparison.row.metric.kind.replace('_', ' ')} of {one.comparison.row.words} ({one.comparison.error:+.1%})"
-        for one in validated
-        if one.met is False
+        f"{one.row.metric.kind.replace('_', ' ')} of {one.row.words} ({one.error:+.1%})"
+        for one, verdict in zip(comparisons, validated, strict=True)
+        if verdict.met is False
     ]
     missed += [
-        f"{one.comparison.row.outcome} of {one.comparison.row.words} with some seeds only"
-        for one in validated
-        if one.comparison.row.metric is None and not one.comparison.same_outcome
+        f"{one.row.outcome} of {one.row.words} not with every seed"
+        for one in comparisons
+        if one.outcomes and one.row.metric is None and not one.same_outcome
     ]
     wrong = [one.difference.words for one in changes if one.verdict == "not reproduced"]
     sentence = (
