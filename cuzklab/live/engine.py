@@ -297,6 +297,8 @@ def _workload(workload: Workload | str | int) -> tuple[int, int]:
         workload = f"porep-shaped-{workload}"
     if isinstance(workload, str):
         workload = load_workload(workload)
+    if workload.arrivals:
+        raise BadInput(f"workload {workload.name}: a live run takes arrivals one by one, as urgent proofs")
     log2_domain = workload.shape.domain.bit_length() - 1
     if workload.shape != scaled_shape(log2_domain, workload.shape.name):
         raise BadInput(
