@@ -64,7 +64,8 @@ class Replay:
     @property
     def sentence(self) -> str:
         """The verdict in a sentence."""
-        how = {"simulate": "in virtual time", "live": "by real threads on an emulated device"}[self.where]
+        device = "a GPU" if self.conditions.get("backend") == "cuda" else "an emulated device"
+        how = {"simulate": "in virtual time", "live": f"by real threads on {device}"}[self.where]
         if self.happened:
             return f"It happened {how}, after step {self.steps} of {self.steps}: {self.explanation}"
         return f"It did not happen {how} ({self.followed} of {self.steps} steps): {self.explanation}"
@@ -97,7 +98,7 @@ class Replay:
 
 def replay(
     result: CheckResult, finding: Finding, where: Where, *, log2_domain: int = LOG2_DOMAIN, hardware: str = "",
-    seed: int = 1,
+    backend: str = "host", seed: int = 1,
 ) -> Replay:  # fmt: skip
     """Carry the schedule of a finding out.
 
@@ -112,6 +113,8 @@ def replay(
         Of a live replay: its circuits have 2^log2_domain rows.
     hardware : str
         Profile; by default the published machine for a simulation and the emulated device for a live replay.
+    backend : {"host", "cuda"}
+        Of a live replay: an emulated device, or a GPU that plays one of so little memory.
     seed : int
 
     Raises
@@ -123,7 +126,7 @@ def replay(
         raise BadInput(f"a finding of kind {finding.kind} has no end at which it could be seen to happen")
     if where == "simulate":
         return _simulated(result, finding, hardware or "rtx5070ti-7995wx", seed)
-    return _live(result, finding, hardware or "emulated", log2_domain, seed)
+    return _live(result, finding, hardware or None, backend, log2_domain, seed)
 
 
 def _turns(finding: Finding) -> Sequence[Step]:
@@ -185,30 +188,30 @@ def _simulated(result: CheckResult, finding: Finding, hardware_name: str, seed: 
     )  # fmt: skip
 
 
-def _live(result: CheckResult, finding: Finding, hardware_name: str, log2_domain: int, seed: int) -> Replay:
-    from cuzklab.backends.emulated import EmulatedDevice
+def _live(
+    result: CheckResult, finding: Finding, hardware: str | None, backend: str, log2_domain: int, seed: int
+) -> Replay:
     from cuzklab.live.circuit import circuit_with_test_key
     from cuzklab.live.forced import force
+    from cuzklab.live.place import place
     from cuzklab.live.stages import Groth16
-    from cuzklab.profiles import load_hardware
 
     if result.conditions["d_a_bytes"] != 32 * POREP_32G.domain:
         raise BadInput("a live replay needs a check at the sizes of a 32 GiB PoRep partition")
-    hardware = load_hardware(hardware_name)
+    there = place(backend, hardware)
     circuit = circuit_with_test_key(log2_domain, seed)
     ratio = POREP_32G.domain // circuit.shape.domain
     programs = {
         name: tuple(_scaled(one, ratio) for one in sequence) for name, sequence in result.exploration.programs.items()
     }
-    groth16 = Groth16(circuit.key, circuit.job, threads=1)
-    for partition in _partitions_in(programs):
-        groth16.compute(partition, "synthesis", "", 0)  # a check begins where partitions are synthesised
     vram_bytes = result.conditions["vram_bytes"] // ratio
-    recorder = Recording()
-    devices = tuple(
-        EmulatedDevice(index, vram_bytes, hardware.transfer) for index in range(result.conditions["devices"])
-    )
+    recorder, partitions = Recording(), _partitions_in(programs)
+    devices = there.devices(result.conditions["devices"], vram_bytes)
     try:
+        key = there.prepare(circuit.key, circuit.shape, devices, len(partitions))
+        groth16 = Groth16(key, lambda partition: circuit.job(partition, key), there.means(1, devices))
+        for partition in partitions:
+            groth16.compute(partition, "synthesis", "", 0)  # a check begins where partitions are synthesised
         forced = force(programs, _turns(finding), _concerned(finding), devices, groth16, recorder)
     finally:
         for device in devices:
@@ -216,12 +219,12 @@ def _live(result: CheckResult, finding: Finding, hardware_name: str, log2_domain
     happened = not forced.diverged and _happened(finding, forced.kind, forced.waits_for, bool(forced.leaks))
     conditions = _conditions(result, finding) | {
         "vram_bytes": vram_bytes, "vram_equivalent_bytes": result.conditions["vram_bytes"],
-        "workload": circuit.shape.name, "hardware": hardware.name, "backend": "host", "seed": seed,
+        "workload": circuit.shape.name, "hardware": there.hardware, "backend": backend, "seed": seed,
     }  # fmt: skip
     return Replay(
         "live", finding, happened, sizes_in_words(forced.diverged or forced.explanation),
         _outcome(finding, happened, forced.outcome), forced.followed, forced.waits_for, conditions, result.policy,
-        recorder, _devices(result, ratio, hardware.title),
+        recorder, _devices(result, ratio, there.title),
     )  # fmt: skip
 
 

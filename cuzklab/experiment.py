@@ -9,13 +9,14 @@ import json
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from cuzklab import __version__, resources
+from cuzklab.backends.choose import choose
 from cuzklab.errors import BadInput
 from cuzklab.progress import Report, part
 from cuzklab.trace.store import Run, RunError, load_run
@@ -138,12 +139,18 @@ def sources_digest() -> str:
     return digest.hexdigest()
 
 
-def steps(experiment: Experiment) -> Iterator[Step]:
+def steps(experiment: Experiment, backend: str = "host") -> Iterator[Step]:
     """The steps of an experiment, one for each combination of listed values; `$name` stands for a parameter.
 
-    Repetitions come in rounds, so that what is compared is measured at the same times of a machine that others use.
+    Live runs execute on `backend`; "sim" leaves them out. Repetitions come in rounds, so that what is compared is
+    measured at the same times of a machine that others use.
     """
-    return iter(sorted(_expanded(experiment), key=lambda step: step.repeat))
+    found = (
+        replace(step, values={**step.values, "backend": backend}) if step.do == "live" else step
+        for step in _expanded(experiment)
+        if not (step.do == "live" and backend == "sim")
+    )
+    return iter(sorted(found, key=lambda step: step.repeat))
 
 
 def _expanded(experiment: Experiment) -> Iterator[Step]:
@@ -170,9 +177,12 @@ def _parameter(experiment: Experiment, value: Any) -> Any:
 
 
 def execute(
-    name: str, out: Path, parameters: Mapping[str, Any] | None = None, report: Report = lambda share, words="": None
+    name: str,
+    out: Path,
+    parameters: Mapping[str, Any] | None = None,
+    report: Report = lambda share, words="": None,
 ) -> list[Run]:
-    """Carry an experiment out.
+    """Carry an experiment out. Its parameter `backend` says where live runs execute; "sim" leaves them out.
 
     Parameters
     ----------
@@ -190,7 +200,10 @@ def execute(
         One for each step, in the order of the experiment.
     """
     experiment = load(name, parameters)
-    todo = list(steps(experiment))
+    wanted = experiment.parameters.get("backend", "auto")
+    # Runs that were made on a GPU and stored are read where there is none; a step that is still to do asks for one.
+    where = "cuda" if wanted == "cuda" else choose(wanted, offers=("cuda", "host", "sim")).name
+    todo = list(steps(experiment, where))
     keys: dict[str, str] = {}
     for step in todo:
         if keys.setdefault(step.label, step.key) != step.key:
@@ -252,7 +265,7 @@ def _simulate(step: Step, place: Path, report: Report) -> Run:
         synthesis_workers=values["synthesis_workers"],
         lookahead=values.get("lookahead"),
         vram_bytes=parse_size(values["vram"]),
-        seed=values["seed"],
+        seed=values["seed"] + step.repeat - 1,  # the model has no other chance than its seed
     )
     return simulation.to_run(place, {"step": step.key})
 
@@ -270,6 +283,7 @@ def _live(step: Step, place: Path, report: Report) -> Run:
         gpu_workers=values["workers"],
         synthesis_workers=values.get("synthesis_workers", 1),
         vram_bytes=parse_size(values["vram"]),
+        backend=values["backend"],
         seed=values["seed"],
         progress=lambda done, total: report(done / total, f"{done} of {total} partitions"),
     )

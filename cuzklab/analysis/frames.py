@@ -140,6 +140,13 @@ def as_set(rows: pd.DataFrame) -> Intervals:
     return union(rows["start_ns"], rows["end_ns"])
 
 
+def _kernel_label(kernels: pd.DataFrame) -> pd.Series:
+    """A kernel's name after the stage's that it belongs to, so that it is drawn as a part of that."""
+    span = kernels["span"]
+    name = kernels["name"].map({name: short_name(name) for name in kernels["name"].unique()})
+    return name.where((span == "") | (span == name), span + "." + name)
+
+
 def timeline(run: Run) -> pd.DataFrame:
     """Everything with an extent in time, by lane, to be drawn.
 
@@ -165,7 +172,7 @@ def timeline(run: Run) -> pd.DataFrame:
             held.assign(start=held["acquired"], end=held["released"].fillna(end), open=held["released"].isna()),
             "lock", held["lock"], "hold", root(held["worker"]),
         ),
-        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", _kernel_labels(kernels)),
+        _bars(kernels, "device", _device_lane(kernels, "kernels"), "gpu", _kernel_label(kernels)),
         _bars(of_device, "device", _device_lane(of_device, "stages"), "gpu", of_device["name"]),
         _bars(
             transfers, "device", _device_lane(transfers, "copies"), "transfer",
@@ -182,10 +189,6 @@ def timeline(run: Run) -> pd.DataFrame:
 
 def _device_lane(rows: pd.DataFrame, what: str) -> pd.Series:
     return "gpu" + rows["device"].clip(lower=0).astype(str) + " " + what
-
-
-def _kernel_labels(kernels: pd.DataFrame) -> pd.Series:
-    return kernels["name"].map({name: short_name(name) for name in kernels["name"].unique()})
 
 
 def _bars(rows: pd.DataFrame, group: str, lane: pd.Series, category: pd.Series | str, label: pd.Series) -> pd.DataFrame:

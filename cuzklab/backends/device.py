@@ -59,20 +59,53 @@ class Piece:
     extent_bytes: int
 
 
+def target_words(piece: Piece) -> Any:
+    """The words that a piece of an upload fills; looked up at once, since memory may be freed under a copy.
+
+    Raises
+    ------
+    ValueError
+        The piece does not fit.
+    """
+    first, extent = piece.offset_bytes // 8, piece.extent_bytes // 8
+    target = piece.target.array[first : first + extent]
+    if len(target) != extent or piece.source.size > extent:
+        raise ValueError(
+            f"{piece.source.nbytes} B do not fit into {piece.extent_bytes} B at {piece.offset_bytes} of "
+            f"{piece.target.size_bytes} B"
+        )
+    return target
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """One kernel of a stage, and when the device was at it."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+
+
 class Work(Protocol):
-    """Something that was put into a stream.
+    """Something that was put into a stream. Its figures are known once `wait` has returned.
 
     Attributes
     ----------
     start_ns, end_ns : int
-        When the device was at it; known once `wait` has returned.
+        When the device was at it, on the machine's monotonic clock.
     transfer_ns : (int, int) or None
         When its bytes crossed the link.
+    transfer_bytes : int
+        How many did.
+    kernels : tuple of KernelTime
+        The kernels that a stage consisted of, where the device tells them apart.
     """
 
     start_ns: int
     end_ns: int
     transfer_ns: tuple[int, int] | None
+    transfer_bytes: int
+    kernels: tuple[KernelTime, ...]
 
     @property
     def done(self) -> bool: ...
@@ -98,7 +131,10 @@ class Stream(Protocol):
         """Queue a copy from host memory."""
 
     def run(self, function: Callable[[], Any], *, streamed_bytes: int = 0) -> Work:
-        """Queue a stage; `streamed_bytes` cross to the device meanwhile, and it lasts at least as long as they do."""
+        """Queue a stage; `streamed_bytes` cross to the device meanwhile, and it lasts at least as long as they do.
+
+        An emulated device takes the number; a real one moves the bytes in the function, and counts them itself.
+        """
 
     def record(self) -> Event:
         """An event that fires when all that is in the stream now is done."""
@@ -137,10 +173,17 @@ class Device(Protocol):
     def trim(self) -> None:
         """Give the pool's unused memory back."""
 
-    def pin(self, size_bytes: int) -> None:
-        """Page-lock host memory of that size."""
+    def host_array(self, *shape: int, pinned: bool = False) -> np.ndarray:
+        """Host memory that this device can page-lock, uint64, undefined; `pinned`: it is page-locked for good."""
 
-    def unpin(self, size_bytes: int) -> None: ...
+    def pin(self, memory: Sequence[np.ndarray], *, keep: bool = False) -> None:
+        """Page-lock host memory. `keep`: it stays so when it is unpinned, so a second time costs nothing."""
+
+    def unpin(self, memory: Sequence[np.ndarray], *, keep: bool = False) -> None:
+        """Undo `pin`, unless the memory is kept."""
+
+    def keeps(self, memory: Sequence[np.ndarray]) -> bool:
+        """Whether pinning memory that is to be kept costs nothing."""
 
     def stream(self, name: str) -> Stream: ...
 

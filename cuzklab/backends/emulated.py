@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cuzklab.backends.device import DeviceMemoryExhausted, Memory, Piece
+from cuzklab.backends.device import DeviceMemoryExhausted, KernelTime, Memory, Piece, target_words
 
 
 class Clock(Protocol):
@@ -74,6 +74,8 @@ class EmulatedWork:
     def __init__(self) -> None:
         self.start_ns = self.end_ns = 0
         self.transfer_ns: tuple[int, int] | None = None
+        self.transfer_bytes = 0
+        self.kernels: tuple[KernelTime, ...] = ()
         self._result: Any = None
         self._error: BaseException | None = None
         self._finished = threading.Event()
@@ -119,7 +121,7 @@ class EmulatedStream:
 
     def upload(self, pieces: Sequence[Piece], *, pinned: bool) -> EmulatedWork:
         size_bytes = sum(piece.source.nbytes for piece in pieces)
-        copies = [(piece.source.reshape(-1), _target(piece)) for piece in pieces]
+        copies = [(piece.source.reshape(-1), target_words(piece)) for piece in pieces]
 
         def body(work: EmulatedWork) -> None:
             work.start_ns, end_ns = self._device.link.reserve(self._device.clock.now_ns(), size_bytes, pinned=pinned)
@@ -127,6 +129,7 @@ class EmulatedStream:
                 _copy(words, target)
             self._device.clock.wait_until_ns(end_ns)
             work.transfer_ns = work.start_ns, self._device.clock.now_ns()
+            work.transfer_bytes = size_bytes
 
         return self._put(body)
 
@@ -137,6 +140,7 @@ class EmulatedStream:
                 work.start_ns = clock.now_ns()
                 if streamed_bytes:
                     work.transfer_ns = self._device.link.reserve(work.start_ns, streamed_bytes, pinned=True)
+                    work.transfer_bytes = streamed_bytes
                 result = function()
                 if work.transfer_ns:
                     clock.wait_until_ns(work.transfer_ns[1])
@@ -179,18 +183,6 @@ class EmulatedStream:
                 work._finished.set()
                 self._device.pending -= 1
                 self._device.became_idle.notify_all()
-
-
-def _target(piece: Piece) -> np.ndarray:
-    """The words that a piece of an upload fills; looked up at once, since memory may be freed under a copy."""
-    first, extent = piece.offset_bytes // 8, piece.extent_bytes // 8
-    target = piece.target.array[first : first + extent]
-    if len(target) != extent or piece.source.size > extent:
-        raise ValueError(
-            f"{piece.source.nbytes} B do not fit into {piece.extent_bytes} B at {piece.offset_bytes} of "
-            f"{piece.target.size_bytes} B"
-        )
-    return target
 
 
 def _copy(words: np.ndarray, target: np.ndarray) -> None:
@@ -254,11 +246,19 @@ class EmulatedDevice:
         with self.mutex:
             self._pool_bytes = 0
 
-    def pin(self, size_bytes: int) -> None:
-        self._let_pass(size_bytes * self._rates.pin_s_per_byte)
+    def host_array(self, *shape: int, pinned: bool = False) -> np.ndarray:
+        return np.empty(shape, np.uint64)
 
-    def unpin(self, size_bytes: int) -> None:
-        self._let_pass(size_bytes * self._rates.unpin_s_per_byte)
+    def pin(self, memory: Sequence[np.ndarray], *, keep: bool = False) -> None:
+        if not keep:
+            self._let_pass(sum(array.nbytes for array in memory) * self._rates.pin_s_per_byte)
+
+    def unpin(self, memory: Sequence[np.ndarray], *, keep: bool = False) -> None:
+        if not keep:
+            self._let_pass(sum(array.nbytes for array in memory) * self._rates.unpin_s_per_byte)
+
+    def keeps(self, memory: Sequence[np.ndarray]) -> bool:
+        return True
 
     def _let_pass(self, seconds: float) -> None:
         self.clock.wait_until_ns(self.clock.now_ns() + round(seconds * 1e9))

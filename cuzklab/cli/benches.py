@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cuzklab.cli.options import Json, Threads, app, emit, print_table
+from cuzklab.cli.options import Backend, Json, Threads, app, backend_in_force, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -17,9 +17,7 @@ _HOST_REPEATS, _CUDA_REPEATS = 5, 9
 
 @bench.command("kernels")
 def bench_kernels(
-    backend: Annotated[
-        str, typer.Option(help="Whose kernels: cuda, host, or auto (cuda where there is a GPU).")
-    ] = "auto",
+    backend: Backend = "auto",
     sizes: Annotated[
         str, typer.Option(help="Powers of two: 16,18 or a range 16:18; each kernel has its own by default.")
     ] = "",
@@ -37,23 +35,10 @@ def bench_kernels(
     (blst, extra `bench`) runs in the same run; a GPU's peers were measured once, on the card that is named.
     """
     names, powers = [name for name in kernels.split(",") if name], _powers(sizes)
-    if _backend(backend) == "cuda":
+    if backend_in_force(backend) == "cuda":
         _cuda(names, powers, repeats or _CUDA_REPEATS, phases, as_json)
     else:
         _host(names, powers, threads, repeats or _HOST_REPEATS, as_json)
-
-
-def _backend(wanted: str) -> str:
-    from cuzklab.backends import cuda
-
-    if wanted not in ("auto", "cuda", "host"):
-        raise BadInput(f"--backend {wanted}: there are auto, cuda and host")
-    if wanted == "host":
-        return "host"
-    reason = cuda.available()
-    if reason is not None and wanted == "cuda":
-        raise BadInput(reason)
-    return "cuda" if reason is None else "host"
 
 
 def _host(names: list[str], powers: list[int] | None, threads: int | None, repeats: int, as_json: bool) -> None:

@@ -1,12 +1,24 @@
 """The verb check: every interleaving of a design; its counterexamples elsewhere; how much memory it needs."""
 
 import sys
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import typer
 
 from cuzklab.cli.mutations import check_mutations
-from cuzklab.cli.options import Json, Out, Parameters, Policy, Vram, app, emit, parameters_of, size_of
+from cuzklab.cli.options import (
+    Json,
+    Out,
+    Parameters,
+    Policy,
+    Vram,
+    app,
+    backend_in_force,
+    emit,
+    parameters_of,
+    size_of,
+)
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -32,6 +44,9 @@ def check(
         ),
     ] = None,
     log2_domain: Annotated[int, typer.Option(help="Of a live replay: circuits with 2^N rows.")] = 10,
+    backend: Annotated[
+        str, typer.Option(help="Of a live replay: auto (a GPU where there is one), cuda or host.")
+    ] = "auto",
     sweep: Annotated[
         str | None,
         typer.Option(
@@ -65,14 +80,14 @@ def check(
         _sweep(policy, sweep, workers or 4, partitions, devices, parameters, processes, as_json)
     else:
         _check(
-            policy, 2 if workers is None else workers, partitions, vram, devices, parameters, schedules, replay,
-            log2_domain, out, as_json,
+            policy, 2 if workers is None else workers, partitions, vram, devices, parameters, schedules,
+            Replaying(replay, log2_domain, backend) if replay else None, out, as_json,
         )  # fmt: skip
 
 
 def _check(
     policy: str, workers: int, partitions: int, vram: str, devices: int, parameters: Any, schedules: int,
-    replay: str | None, log2_domain: int, out: Any, as_json: bool,
+    replaying: "Replaying | None", out: Any, as_json: bool,
 ) -> None:  # fmt: skip
     from cuzklab import check as checker
     from cuzklab import policies
@@ -90,8 +105,8 @@ def _check(
                 design, workers=workers, partitions=partitions, vram_bytes=size_of(vram, "--vram"), devices=devices,
                 progress=searching.look,
             )  # fmt: skip
-    if replay is not None:
-        _replay(result, replay, log2_domain, out, schedules, as_json, searching.asked)
+    if replaying is not None:
+        _replay(result, replaying, out, schedules, as_json, searching.asked)
         return
     if out and not searching.asked:
         if result.findings:
@@ -112,9 +127,16 @@ def shortest(result: Any) -> Any:
     return min(result.findings, key=lambda finding: len(finding.schedule))
 
 
-def _replay(
-    result: Any, where: str, log2_domain: int, out: Any, schedules: int, as_json: bool, interrupted: bool
-) -> None:
+@dataclass(frozen=True)
+class Replaying:
+    """How a counterexample is carried out: in virtual time or live, on circuits of what size, where."""
+
+    where: str
+    log2_domain: int
+    backend: str
+
+
+def _replay(result: Any, replaying: Replaying, out: Any, schedules: int, as_json: bool, interrupted: bool) -> None:
     from cuzklab import check as checker
     from cuzklab.counterexamples import replay
 
@@ -125,7 +147,8 @@ def _replay(
             print(checker.verdict_line(result))
             print("There is no counterexample to carry out.")
         raise typer.Exit(INTERRUPTED if interrupted else 0 if result.verdict == "safe" else 1)
-    again = replay(result, shortest(result), where, log2_domain=log2_domain)
+    backend = backend_in_force(replaying.backend) if replaying.where == "live" else "host"
+    again = replay(result, shortest(result), replaying.where, log2_domain=replaying.log2_domain, backend=backend)
     stored = again.write(out) if out else None
     if as_json:
         emit({**result.to_json(), "replay": again.to_json(), "run": str(stored.path) if stored else None})

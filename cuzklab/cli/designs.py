@@ -1,29 +1,32 @@
 """Verbs on designs: simulate, run."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
 from cuzklab.cli.options import (
     DEFAULT_STORE,
-    Backend,
+    BackendOrSim,
     Json,
     Out,
     Parameters,
     Policy,
     Vram,
     app,
+    backend_in_force,
     count_of,
     emit,
     format_metric,
-    host_only,
     parameters_of,
     print_table,
     size_of,
 )
 from cuzklab.progress import progress
+
+if TYPE_CHECKING:
+    from cuzklab.simulate import Simulation
 
 
 @app.command()
@@ -85,12 +88,22 @@ def run(
     workers: Annotated[int, typer.Option(help="GPU workers.")] = 2,
     proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 1,
     partitions: Annotated[int, typer.Option(help="Partitions of each proof.")] = 6,
+    in_flight: Annotated[
+        int | None, typer.Option("-j", "--in-flight", help="Proofs at a time; as many as proofs by default.")
+    ] = None,
+    synthesis_workers: Annotated[int, typer.Option(help="Partitions synthesised at a time.")] = 1,
+    devices: Annotated[int, typer.Option(help="Devices, each with workers of its own.")] = 1,
     vram: Vram = "16GiB",
     urgent: Urgent = None,
-    hardware: Annotated[str, typer.Option(help="Profile of the emulated device.")] = "emulated",
+    hardware: Annotated[
+        str | None,
+        typer.Option(help="Profile of the emulated device (emulated by default) or of a simulation; a GPU is its own."),
+    ] = None,
     parameters: Parameters = None,
-    backend: Backend = "auto",
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads of each kernel and of each CPU stage.")] = 1,
+    backend: BackendOrSim = "auto",
+    threads: Annotated[
+        int, typer.Option(min=1, help="CPU threads of each CPU stage, and of each kernel of an emulated device.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
     stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
     out: Out = None,
@@ -98,18 +111,34 @@ def run(
 ) -> None:
     """Run a policy for real, with threads, locks, kernels and proofs: exit status 1 if a partition or a proof failed.
 
-    Device memory is given for a 32 GiB PoRep partition; the run gets it in proportion to its circuit's domain.
+    On the GPU where there is one, else on an emulated device. Device memory is given for a 32 GiB PoRep partition; the
+    run gets it in proportion to its circuit's domain, so a large card plays a small one.
     """
     from cuzklab import policies
     from cuzklab.live import run_live
     from cuzklab.trace.store import new_run_place
 
-    host_only(backend)
+    where = backend_in_force(backend, simulated=True)
     design = policies.load(policy, **parameters_of(parameters))
+    if where == "sim":
+        simulation = _in_virtual_time(
+            design, hardware or "rtx5070ti-7995wx", workload, size_of(vram, "--vram"), proofs=proofs,
+            in_flight=in_flight or proofs, partitions=partitions, gpu_workers=workers,
+            synthesis_workers=synthesis_workers, gpus=devices, seed=seed,
+        )  # fmt: skip
+        stored = simulation.to_run(out or new_run_place(DEFAULT_STORE, design.name))
+        if as_json:
+            emit({"run": str(stored.path), **simulation.to_json()})
+        else:
+            print(f"SIMULATION, no proofs: {simulation.outcome}. {simulation.explanation}".rstrip())
+            _print_metrics(simulation)
+            print(f"run  {stored.path}")
+        raise typer.Exit(0 if simulation.outcome == "ok" else 1)
     with progress(f"run {design.name}") as report:
         result = run_live(
-            design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers,
-            vram_bytes=size_of(vram, "--vram"), urgent=urgent_of(urgent), hardware=hardware, threads=threads, seed=seed,
+            design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers, in_flight=in_flight,
+            synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
+            urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
             sample_stacks=stacks,
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
@@ -128,15 +157,36 @@ def run(
     else:
         counted = f"{verified} of {made} proofs verified, {asked_for} asked for"
         print(f"{result.outcome}: {counted}. {result.explanation}".rstrip())
-        print_table(
-            [
-                {"figure": metric.kind.replace("_", " "), "value": format_metric(metric)}
-                for metric in result.metrics.values()
-            ]
-        )
+        _print_metrics(result)
         print_urgent(urgent_of(urgent), proofs, result.latency_s)
         print_failures(result.failures)
-        for note in result.notes:
-            print(f"note: {note}")
         print(f"run  {stored.path}")
     raise typer.Exit(0 if result.outcome == "ok" and verified == asked_for else 1)
+
+
+def _in_virtual_time(
+    design: Any, hardware_name: str, workload_name: str, vram_bytes: int, **conditions: Any
+) -> "Simulation":
+    """The same run as a simulation; the device's memory and margin are scaled as those of a live run are."""
+    from dataclasses import replace
+
+    from cuzklab.profiles import load_hardware, load_workload
+    from cuzklab.simulate import simulate as run_simulation
+    from cuzklab.stages import POREP_32G
+
+    hardware, workload = load_hardware(hardware_name), load_workload(workload_name)
+    margin_bytes = hardware.device.margin_bytes * workload.shape.domain // POREP_32G.domain
+    scaled_bytes = vram_bytes * workload.shape.domain // POREP_32G.domain
+    hardware = replace(hardware, device=replace(hardware.device, margin_bytes=margin_bytes))
+    return run_simulation(design, hardware, workload, vram_bytes=scaled_bytes, **conditions)
+
+
+def _print_metrics(result: Any) -> None:
+    print_table(
+        [
+            {"figure": metric.kind.replace("_", " "), "value": format_metric(metric)}
+            for metric in result.metrics.values()
+        ]
+    )
+    for note in result.notes:
+        print(f"note: {note}")

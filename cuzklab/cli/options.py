@@ -27,7 +27,17 @@ Parameters = Annotated[
 ]
 Policy = Annotated[str, typer.Argument(help="Name of a policy, or path of a Python file.")]
 Vram = Annotated[str, typer.Option(help="Device memory, like 16GiB.")]
-Backend = Annotated[str, typer.Option(help="Where stages run: auto or host.")]
+Backend = Annotated[
+    str, typer.Option(metavar="auto|cuda|host", help="Where GPU stages execute; auto is the GPU where there is one.")
+]
+BackendOrSim = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|cuda|host|sim",
+        help="Where live runs execute: the GPU, an emulated device on the CPU (auto takes the GPU where there is one), "
+        "or sim: nowhere, in virtual time.",
+    ),
+]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to store the run.")]
 
@@ -98,11 +108,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def host_only(backend: str) -> str:
-    """The backend in force; refuses those that this version does not have."""
-    if backend not in ("auto", "host"):
-        raise BadInput(f"--backend {backend}: not available in this version; use auto or host")
-    return "host"
+def backend_in_force(wanted: str, *, simulated: bool = False) -> str:
+    """The backend that `--backend` comes to: cuda, host or, where the verb has it, sim; says which GPU is used."""
+    from cuzklab.backends.choose import choose
+
+    choice = choose(wanted, offers=("cuda", "host", "sim") if simulated else ("cuda", "host"))
+    if choice.why:
+        print(f"cuzklab: {choice.why}", file=sys.stderr)
+    return choice.name
 
 
 def print_facts(facts: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cuzklab.cli.options import Backend, Json, Threads, app, cores, emit, host_only, print_facts
+from cuzklab.cli.options import Backend, Json, Threads, app, backend_in_force, cores, emit, print_facts
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -58,14 +58,14 @@ def prove(
     from cuzklab.prover.keycheck import check_key
     from cuzklab.prover.prove import prove as make_proof
 
-    host_only(backend)
+    where = backend_in_force(backend)
     proving_key, values = read_zkey(key), read_witness(witness)
     system = read_r1cs(r1cs) if r1cs else None
     with progress("prove") as report:
         check_key(key, threads=threads, progress=lambda step, done, of: report(0.5 * done / max(of, 1), f"key: {step}"))
         proof, outputs = make_proof(
             proving_key, values, system=system, r=_scalar(r, "--r"), s=_scalar(s, "--s"), threads=threads,
-            progress=lambda step, share: report(0.5 + 0.5 * share, step),
+            on=_backend(where), progress=lambda step, share: report(0.5 + 0.5 * share, step),
         )  # fmt: skip
     write_proof(out, proof)
     if public:
@@ -73,9 +73,9 @@ def prove(
     if proving_key.test_only:
         print("cuzklab: the key is a TEST KEY; the proof proves nothing to anybody", file=sys.stderr)
     if as_json:
-        emit({"proof": str(out), "public": str(public) if public else None, "verified": True, "backend": "host"})
+        emit({"proof": str(out), "public": str(public) if public else None, "verified": True, "backend": where})
     else:
-        print(f"{out}: proof, verified (host backend)")
+        print(f"{out}: proof, verified ({where} backend)")
 
 
 @app.command()
@@ -146,6 +146,16 @@ def _circuit_stats(system: Any, witness: Any, as_json: bool, files: dict[str, st
         emit(facts)
     else:
         print_facts(facts)
+
+
+def _backend(name: str) -> Any:
+    if name == "cuda":
+        from cuzklab.backends.cuda.backend import CudaBackend
+
+        return CudaBackend()
+    from cuzklab.backends.backend import HOST
+
+    return HOST
 
 
 def _scalar(text: str | None, option: str) -> int | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cuzklab.backends import device as devices
 from cuzklab.live.board import Blocked, Stopped, raise_pending
 from cuzklab.live.instruments import LockUses
+from cuzklab.live.rows import rows_of
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
 from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, PolicyFault, UseAfterFree
@@ -32,7 +33,7 @@ from cuzklab.policies.model import (
     Task,
 )
 from cuzklab.trace.metrics import CALL, FAILED, HOST_MEMORY, PROVED
-from cuzklab.trace.schema import Counter, Kernel, Span, Transfer, WaitInterval
+from cuzklab.trace.schema import Counter, Span, Transfer, WaitInterval
 
 if TYPE_CHECKING:
     from cuzklab.live.run import Run
@@ -193,17 +194,18 @@ class Actor:
     # --- host memory and transfers -----------------------------------------------------------------------------------
 
     def pin(self, buffer: HostBuffer, pooled: bool) -> None:
-        if not pooled:
+        device, memory = self._run.host_memory, self._run.workload.host_memory(buffer)
+        if not (pooled and device.keeps(memory)):
             with self._span("pin", "memory"):
-                self._run.host_memory.pin(buffer.size_bytes)
-        self._run.pinned.add(buffer)
+                device.pin(memory, keep=pooled)
+        self._run.pinned[buffer] = memory
 
     def unpin(self, buffer: HostBuffer, pooled: bool) -> None:
         self._refuse_under_copy(buffer, "unpinned")
-        self._run.pinned.discard(buffer)
+        memory = self._run.pinned.pop(buffer, ())
         if not pooled:
             with self._span("unpin", "memory"):
-                self._run.host_memory.unpin(buffer.size_bytes)
+                self._run.host_memory.unpin(memory)
 
     def free_host(self, effect: effects.FreeHost) -> None:
         self._refuse_under_copy(effect.buffer, "freed")
@@ -282,20 +284,8 @@ class Actor:
                 work = ledger.begin(gpu, effect.uses, label, start, writes=False)
                 self._run.pacing.work_begun(self, effect, work)
                 work.wait()
-        self._add(
-            Kernel(
-                work.start_ns, work.end_ns, label, effect.stream.name, gpu.index, launched, label, self.worker,
-                partition.name,
-            )
-        )  # fmt: skip
-        if work.transfer_ns:
-            start, end = work.transfer_ns
-            self._add(
-                Transfer(
-                    start, end, launched, streamed_bytes, "h2d", True, effect.stream.name, gpu.index, self.worker,
-                    partition.name,
-                )
-            )  # fmt: skip
+        for row in rows_of(work, effect, self, launched):
+            self._add(row)
 
     @contextmanager
     def _scratch(self, effect: effects.Launch) -> Iterator[None]:

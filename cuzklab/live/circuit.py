@@ -55,12 +55,12 @@ class TestCircuit:
     shape: CircuitShape
     digests: Mapping[str, str]
 
-    def job(self, partition: Partition) -> Job:
-        """A partition's witness and randomness, which follow from the seed and its name."""
+    def job(self, partition: Partition, key: DenseKey | None = None) -> Job:
+        """A partition's witness and randomness, which follow from the seed and its name; `key` is the key elsewhere."""
         number = partition.proof << 32 | partition.index
         witness = porep_witness(self.circuit, int.from_bytes(_draw(self.seed, number, "witness")[:8], "little"))
         r, s = (int.from_bytes(_draw(self.seed, number, name) + bytes(8), "big") % FR_MODULUS for name in ("r", "s"))
-        return Job(self.key, witness, r, s)
+        return Job(key or self.key, witness, r, s)
 
     def sizes(self, device: DeviceModel) -> PartitionSizes:
         """Bytes of a partition's buffers. a, b and c have a row more for each public wire, as the key's matrices do."""

@@ -1,4 +1,4 @@
-"""A live run from beginning to end: a policy's whole engine on an emulated device, proofs verified, the run stored."""
+"""A live run from beginning to end: a policy's whole engine on a device, proofs verified, the run stored."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from cuzklab import policies
-from cuzklab.backends.emulated import EmulatedDevice
 from cuzklab.errors import BadInput
 from cuzklab.live.circuit import MIN_LOG2_DOMAIN, TestCircuit, circuit_with_test_key
+from cuzklab.live.place import Place, place
 from cuzklab.live.run import Ended, Run
 from cuzklab.live.stages import Groth16
 from cuzklab.policies.engine import EngineConfig, Failure, Outcome, Urgent, engine_programs, failure_of
 from cuzklab.policies.model import Gpu, Partition, Priority, WaitFor
-from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload, scaled_shape
+from cuzklab.profiles import Hardware, Workload, load_workload, scaled_shape
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
 from cuzklab.stages import POREP_32G, PartitionSizes
@@ -120,7 +120,9 @@ def run_live(
     lookahead: int | None = None,
     vram_bytes: int | None = None,
     urgent: Sequence[tuple[Workload | str, int]] = (),
-    hardware: Hardware | str = "emulated",
+    hardware: Hardware | str | None = None,
+    backend: str = "host",
+    gpus: int = 1,
     threads: int = 1,
     seed: int = 1,
     deadline_s: float | None = None,
@@ -128,7 +130,7 @@ def run_live(
     record: bool = True,
     sample_stacks: bool = False,
 ) -> LiveResult:
-    """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device.
+    """Run a policy's whole engine for real: threads, locks, kernels, proofs, on an emulated device or on a GPU.
 
     Parameters
     ----------
@@ -149,8 +151,14 @@ def run_live(
     urgent : sequence of (workload, after)
         Proofs of other kinds, of their workload's priority, that arrive when `after` partitions have an outcome. Their
         circuits are PoRep-shaped, too, and smaller than the batch's as the workload's is than a PoRep partition.
+    hardware : Hardware or name, optional
+        Profile of the emulated device, ``emulated`` unless given. A GPU is its own.
+    backend : {"host", "cuda"}
+        An emulated device, or a real one that plays a card of `vram_bytes`. The proofs are the same.
+    gpus : int
+        Devices, each with its own lock and `gpu_workers` workers.
     threads : int
-        CPU threads of each kernel and of each CPU stage.
+        CPU threads of each kernel of an emulated device and of each CPU stage.
     seed : int
         Of circuit, key, witnesses and the proofs' randomness: the same seed gives the same proofs, byte for byte.
     deadline_s : float, optional
@@ -165,32 +173,28 @@ def run_live(
     Raises
     ------
     BadInput
-        A condition is impossible.
+        A condition is impossible, or there is no usable GPU.
     KeyboardInterrupt
         After all threads have been stopped.
     """
     policy = policies.load(policy) if isinstance(policy, str) else policy
-    hardware = load_hardware(hardware) if isinstance(hardware, str) else hardware
+    where = place(backend, hardware)
     log2_domain, partitions_per_proof = _workload(workload)
     partitions = partitions_per_proof if partitions is None else partitions
     in_flight = proofs if in_flight is None else in_flight
     lookahead = synthesis_workers if lookahead is None else lookahead
-    _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads)
+    _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads, gpus)
     circuit = circuit_with_test_key(log2_domain, seed)
-    equivalent_bytes = hardware.device.vram_bytes if vram_bytes is None else vram_bytes
-    gpu = Gpu(0, circuit.scaled(equivalent_bytes), circuit.scaled(hardware.device.margin_bytes))
-    if gpu.vram_bytes <= gpu.margin_bytes:
-        raise BadInput(
-            f"vram {format_size(equivalent_bytes)}: the engine leaves {format_size(hardware.device.margin_bytes)} "
-            "free, so nothing remains; give more"
-        )
+    equivalent_bytes = where.vram_bytes if vram_bytes is None else vram_bytes
+    limit_bytes, margin_bytes = circuit.scaled(equivalent_bytes), circuit.scaled(where.margin_bytes)
+    _check_memory(where, equivalent_bytes, limit_bytes, margin_bytes)
+    cards = tuple(Gpu(index, limit_bytes, margin_bytes) for index in range(gpus))
     kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
     circuits = {"": circuit} | {kind.name: _urgent_circuit(kind, log2_domain, seed) for kind, _ in kinds}
-    model = hardware.device.model
     try:
         config = EngineConfig(
-            proofs, partitions, (gpu,), in_flight, synthesis_workers, gpu_workers, lookahead,
-            tuple(_urgent(kind, after, circuits[kind.name].sizes(model)) for kind, after in kinds),
+            proofs, partitions, cards, in_flight, synthesis_workers, gpu_workers, lookahead,
+            tuple(_urgent(kind, after, circuits[kind.name].sizes(where.model)) for kind, after in kinds),
         )  # fmt: skip
     except ValueError as error:
         raise BadInput(str(error)) from error
@@ -198,29 +202,36 @@ def run_live(
     recorder = Recording() if record else None
     if recorder and sample_stacks:
         StackProfile(recording=recorder)
-    groth16 = Groth16(
-        circuit.key, lambda partition: circuits[partition.kind].job(partition), threads,
-        tuple(one.key for kind, one in circuits.items() if kind),
-    )  # fmt: skip
-    programs = engine_programs(policy, config, circuit.sizes(model))
-    device = EmulatedDevice(0, gpu.vram_bytes, hardware.transfer)
     total = config.total_partitions
-    began = time.monotonic()
-    run = Run((device,), groth16, recorder)
+    devices = where.devices(gpus, limit_bytes)
     try:
+        keys = {
+            kind: where.prepare(one.key, one.shape, devices, 2 * gpu_workers * gpus) for kind, one in circuits.items()
+        }
+        groth16 = Groth16(
+            keys[""],
+            lambda partition: circuits[partition.kind].job(partition, keys[partition.kind]),
+            where.means(threads, devices),
+            tuple(key for kind, key in keys.items() if kind),
+        )
+        programs = engine_programs(policy, config, circuit.sizes(where.model))
+        began = time.monotonic()
+        run = Run(devices, groth16, recorder)
         ended = run.execute(programs, deadline_s, (lambda done: progress(done, total)) if progress else None)
+        wall_s = time.monotonic() - began
+        notes, facts = where.notes(threads, devices), [where.facts(device) for device in devices]
     finally:
-        device.close()
-    wall_s = time.monotonic() - began
+        for device in devices:
+            device.close()
 
     outcomes = ended.results.get("collector") or ()
     partition_proofs, failures = _verified(groth16, outcomes, circuits)
     outcome, explanation = _judge(ended, outcomes, failures, total)
     conditions = {
         "policy": policy.name, **policy.options, "c": proofs, "j": in_flight, "pw": synthesis_workers,
-        "gw": gpu_workers, "gt": threads, "partitions": partitions, "lookahead": lookahead, "gpus": 1,
-        "vram_bytes": gpu.vram_bytes, "vram_equivalent_bytes": equivalent_bytes, "workload": circuit.shape.name,
-        "hardware": hardware.name, "backend": "host", "seed": seed,
+        "gw": gpu_workers, "gt": threads, "partitions": partitions, "lookahead": lookahead, "gpus": gpus,
+        "vram_bytes": limit_bytes, "vram_equivalent_bytes": equivalent_bytes, "workload": circuit.shape.name,
+        "hardware": where.hardware, "backend": where.backend, "seed": seed,
     }  # fmt: skip
     if kinds:
         conditions["urgent"] = ", ".join(f"{kind.name} after {after}" for kind, after in kinds)
@@ -237,9 +248,9 @@ def run_live(
         metrics=metrics,
         reasons=reasons,
         conditions=conditions,
-        devices=(_device(gpu, hardware, equivalent_bytes),),
-        inputs={**circuit.digests, f"hardware {hardware.name}": hardware.digest},
-        notes=_notes(circuit, hardware, threads),
+        devices=tuple(_device(gpu, where, equivalent_bytes, known) for gpu, known in zip(cards, facts, strict=True)),
+        inputs={**circuit.digests, **where.inputs},
+        notes=(*_notes(circuit), *notes, "Proofs were verified after the timed part."),
         wall_s=wall_s,
         waits_for=ended.waits_for,
         leaks=ended.leaks,
@@ -264,10 +275,11 @@ def _urgent(kind: Workload, after: int, sizes: PartitionSizes) -> Urgent:
     return Urgent(kind.name, sizes, kind.partitions_per_proof, Priority[kind.priority.upper()], after)
 
 
-def _device(gpu: Gpu, hardware: Hardware, equivalent_bytes: int) -> dict[str, Any]:
+def _device(gpu: Gpu, where: Place, equivalent_bytes: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        **facts,
         "index": gpu.index,
-        "name": hardware.title,
+        "name": where.title,
         "vram_limit_bytes": gpu.vram_bytes,
         "margin_bytes": gpu.margin_bytes,
         "vram_equivalent_bytes": equivalent_bytes,
@@ -289,13 +301,29 @@ def _workload(workload: Workload | str | int) -> tuple[int, int]:
     return log2_domain, workload.partitions_per_proof
 
 
-def _check_numbers(proofs: int, partitions: int, gpu_workers: int, synthesis_workers: int, threads: int) -> None:
+def _check_memory(where: Place, equivalent_bytes: int, limit_bytes: int, margin_bytes: int) -> None:
+    if limit_bytes <= margin_bytes:
+        raise BadInput(
+            f"vram {format_size(equivalent_bytes)}: the engine leaves {format_size(where.margin_bytes)} "
+            "free, so nothing remains; give more"
+        )
+    if where.card_bytes is not None and limit_bytes > where.card_bytes:
+        raise BadInput(
+            f"vram {format_size(equivalent_bytes)}: the card, {where.title}, has {format_size(where.card_bytes)}; "
+            "give less"
+        )
+
+
+def _check_numbers(
+    proofs: int, partitions: int, gpu_workers: int, synthesis_workers: int, threads: int, gpus: int
+) -> None:
     if proofs * partitions > MAX_PARTITIONS:
         raise BadInput(f"{proofs} proofs of {partitions} partitions are more than {MAX_PARTITIONS} partitions")
     for name, number in (
         ("gpu_workers", gpu_workers),
         ("synthesis_workers", synthesis_workers),
         ("threads", threads),
+        ("gpus", gpus),
     ):
         if not 1 <= number <= MAX_WORKERS:
             raise BadInput(f"{name} is {number}; it must be 1 to {MAX_WORKERS}")
@@ -350,13 +378,9 @@ def _metrics(
     return {name: Metric(kind, value, "measured", conditions) for name, kind, value in found.known()}, found.reasons
 
 
-def _notes(circuit: TestCircuit, hardware: Hardware, threads: int) -> tuple[str, ...]:
+def _notes(circuit: TestCircuit) -> tuple[str, ...]:
     return (
         f"TEST KEY: made from seed {circuit.seed}; whoever knows it can forge proofs. They prove nothing to anybody.",
         f"The circuit is PoRep-shaped with 2^{circuit.log2_domain} rows: sizes, sparsity and shares of a 32 GiB PoRep "
         "partition in proportion, not its statement. Every partition has a witness of its own.",
-        f"The device is emulated ({hardware.name}): kernels are the host backend's on {threads} of this machine's CPU "
-        "threads, which CPU stages compete for; transfers last as long as the profile's link takes; memory is limited "
-        "in proportion to the circuit's domain.",
-        "Proofs were verified after the timed part.",
     )

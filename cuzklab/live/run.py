@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cuzklab.backends.device import Device, Stream, Work
 from cuzklab.live.actor import Actor, RecordedEvent
 from cuzklab.live.board import Blocked, Board, Verdict, Waited, raise_pending
@@ -82,7 +84,7 @@ class Run:
         self.instruments = Instruments(recorder)
         self.workload = workload
         self.host_memory = devices[0]
-        self.pinned: set[model.HostBuffer] = set()
+        self.pinned: dict[model.HostBuffer, tuple[np.ndarray, ...]] = {}
         self.freed: set[model.HostBuffer] = set()
         self.after: dict[model.Stream, list[RecordedEvent]] = {}
         self.transfers: list[tuple[Transfer, Work]] = []
@@ -248,6 +250,9 @@ class Run:
             self.pacing.let_go()
             for device in self._devices:
                 device.sync()
+        except Exception as error:  # the device itself has failed
+            with self.board.mutex:
+                self.board.stop(Verdict("fault", f"{type(error).__name__}: {error}"))
         finally:
             done.set()
 
@@ -267,7 +272,13 @@ class Run:
     def _complete_transfers(self) -> None:
         """Record the copies; asynchronous ones have had an end only now."""
         for row, work in self.transfers:
-            work.wait()
+            try:
+                work.wait()
+            except Exception as error:
+                text = f"a copy of {row.bytes} B for {row.partition} failed: {type(error).__name__}: {error}"
+                with self.board.mutex:
+                    self.board.stop(Verdict("fault", text))
+                continue
             row.start, row.end = work.transfer_ns
             self.instruments.add(row)
 

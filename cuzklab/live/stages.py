@@ -5,17 +5,19 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
+from cuzklab.backends.backend import HOST, Backend
 from cuzklab.backends.device import Memory, Piece
 from cuzklab.policies.model import HostBuffer, Partition
 from cuzklab.prover import stages as prover
 from cuzklab.prover.constraints import Evaluations
 from cuzklab.prover.model import Proof
-from cuzklab.prover.stages import DenseKey, ScaledPoints, SplitMsm
+from cuzklab.prover.stages import DenseKey, Empty, ScaledPoints, SplitMsm
 
 
 @dataclass
@@ -57,8 +59,28 @@ class Job:
         self.evaluations, self.split, self.h, self.ones, self.tails = None, {}, None, {}, {}
 
 
-Arrays = Mapping[str, np.ndarray]
-"""Words of the device buffers that a stage was given, by name."""
+Arrays = Mapping[str, Any]
+"""Words of the device buffers that a stage was given, by name: arrays of the device's own kind."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What stages are carried out with.
+
+    Attributes
+    ----------
+    threads : int
+        CPU threads.
+    gpu : Backend
+        Where GPU stages execute.
+    abc, tails : callable, optional
+        Make the host arrays of a, b and c, and of what a partition's tails are gathered into.
+    """
+
+    threads: int
+    gpu: Backend = HOST
+    abc: Empty | None = None
+    tails: Empty | None = None
 
 
 @dataclass(frozen=True)
@@ -67,36 +89,36 @@ class StageFunction:
 
     Attributes
     ----------
-    run : (job, part, arrays, threads) -> None
+    run : (job, part, arrays, means) -> None
     streamed_bytes : (job, part) -> int
         Bytes that cross to the device while it runs.
     """
 
-    run: Callable[[Job, str, Arrays, int], None]
+    run: Callable[[Job, str, Arrays, Means], None]
     streamed_bytes: Callable[[Job, str], int] = lambda job, part: 0
 
 
-def _synthesis(job: Job, part: str, arrays: Arrays, threads: int) -> None:
-    job.evaluations = prover.synthesis(job.key.constraints, job.witness, threads=threads)
+def _synthesis(job: Job, part: str, arrays: Arrays, means: Means) -> None:
+    job.evaluations = prover.synthesis(job.key.constraints, job.witness, threads=means.threads, empty=means.abc)
 
 
-def _prep_msm(job: Job, part: str, arrays: Arrays, threads: int) -> None:
-    job.split = prover.prep_msm(job.key, job.witness)
+def _prep_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
+    job.split = prover.prep_msm(job.key, job.witness, empty=means.tails)
 
 
-def _ntt_h(job: Job, part: str, arrays: Arrays, threads: int) -> None:
-    domain = job.key.domain
-    prover.ntt_h(arrays["d_a"].reshape(domain, 4), arrays["d_bc"].reshape(2, domain, 4), threads=threads)
+def _ntt_h(job: Job, part: str, arrays: Arrays, means: Means) -> None:
+    d_a, d_bc = arrays["d_a"].reshape(job.key.domain, 4), arrays["d_bc"].reshape(2, job.key.domain, 4)
+    prover.ntt_h(d_a, d_bc, threads=means.threads, on=means.gpu)
 
 
-def _h_msm(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+def _h_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
     scalars = arrays["d_a"].reshape(job.key.domain, 4)
-    job.h = prover.h_msm(ScaledPoints(job.key.h, scalars), threads=threads)
+    job.h = prover.h_msm(ScaledPoints(job.key.h, scalars), threads=means.threads, on=means.gpu)
 
 
-def _batch_add(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+def _batch_add(job: Job, part: str, arrays: Arrays, means: Means) -> None:
     if (ones := job.split[part].ones) is not None:
-        job.ones[part] = prover.batch_add(ones, threads=threads)
+        job.ones[part] = prover.batch_add(ones, threads=means.threads, on=means.gpu)
 
 
 def _batch_add_bytes(job: Job, part: str) -> int:
@@ -104,15 +126,15 @@ def _batch_add_bytes(job: Job, part: str) -> int:
     return ones.streamed_bytes if ones is not None else 0
 
 
-def _tail_msm(job: Job, part: str, arrays: Arrays, threads: int) -> None:
-    job.tails[part] = prover.tail_msm(job.split[part].tail, threads=threads)
+def _tail_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
+    job.tails[part] = prover.tail_msm(job.split[part].tail, threads=means.threads, on=means.gpu)
 
 
-def _b_g2_msm(job: Job, part: str, arrays: Arrays, threads: int) -> None:
-    job.tails["b_g2"] = prover.b_g2_msm(job.split["b_g2"].tail, threads=threads)
+def _b_g2_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
+    job.tails["b_g2"] = prover.b_g2_msm(job.split["b_g2"].tail, threads=means.threads)
 
 
-def _epilogue(job: Job, part: str, arrays: Arrays, threads: int) -> None:
+def _epilogue(job: Job, part: str, arrays: Arrays, means: Means) -> None:
     job.proof = prover.epilogue(job.key, prover.add_up(job.h, job.ones, job.tails), job.r, job.s)
 
 
@@ -146,17 +168,18 @@ class Groth16:
     key : DenseKey
     make_job : callable
         Makes the job of a partition: its witness and randomness.
-    threads : int
-        Threads of a kernel of the device, and of a CPU stage that does not say otherwise.
+    means : Means
+        Its threads are those of an emulated device's kernel, and of a CPU stage that does not say otherwise.
     other_keys : tuple of DenseKey
         Of partitions of other kinds.
     """
 
     def __init__(
-        self, key: DenseKey, make_job: Callable[[Partition], Job], threads: int, other_keys: tuple[DenseKey, ...] = ()
+        self, key: DenseKey, make_job: Callable[[Partition], Job], means: Means, other_keys: tuple[DenseKey, ...] = ()
     ) -> None:
-        self._key, self._make_job, self._threads = key, make_job, threads
+        self._key, self._make_job, self._means = key, make_job, means
         self._jobs: dict[Partition, Job] = {}
+        self._by_buffer: dict[str, Job] = {}
         self._mutex = threading.Lock()
         self._fixed_bytes = sum(_fixed_bytes(one) for one in (key, *other_keys))
 
@@ -166,14 +189,16 @@ class Groth16:
             job = self._jobs.get(partition)
             if job is None:
                 job = self._jobs[partition] = self._make_job(partition)
+                self._by_buffer[partition.abc.name] = job
         return job
 
     def compute(self, partition: Partition, stage: str, part: str, threads: int) -> None:
-        self._function(stage).run(self.job(partition), part, {}, threads or self._threads)
+        means = replace(self._means, threads=threads) if threads else self._means
+        self._function(stage).run(self.job(partition), part, {}, means)
 
     def launch(self, partition: Partition, stage: str, part: str, memory: Mapping[str, Memory]) -> None:
         arrays = {name: it.array for name, it in memory.items()}
-        self._function(stage).run(self.job(partition), part, arrays, self._threads)
+        self._function(stage).run(self.job(partition), part, arrays, self._means)
 
     def streamed_bytes(self, partition: Partition, stage: str, part: str) -> int:
         return self._function(stage).streamed_bytes(self.job(partition), part)
@@ -189,6 +214,11 @@ class Groth16:
         if len(places) < len(evaluations):
             raise ValueError(f"{source.name} does not fit into the buffers it is uploaded to")
         return [Piece(array, target, at, extent_bytes) for array, (target, at) in zip(evaluations, places)]
+
+    def host_memory(self, buffer: HostBuffer) -> tuple[np.ndarray, ...]:
+        job = self._by_buffer.get(buffer.name)
+        evaluations = job.evaluations if job else None
+        return (evaluations.a, evaluations.b, evaluations.c) if evaluations else ()
 
     def free_host(self, partition: Partition, buffer: HostBuffer) -> None:
         if buffer.name != partition.abc.name:

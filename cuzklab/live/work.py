@@ -6,6 +6,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
 from cuzklab.backends.device import Memory, Piece
 from cuzklab.policies.effects import PolicyFault
 from cuzklab.policies.model import HostBuffer, Partition
@@ -36,6 +38,9 @@ class Workload(Protocol):
 
     def pieces(self, partition: Partition, source: HostBuffer, targets: tuple[Memory, ...]) -> list[Piece]:
         """The parts of an upload."""
+
+    def host_memory(self, buffer: HostBuffer) -> tuple[np.ndarray, ...]:
+        """The arrays that a host buffer consists of, to be page-locked; none where it has not been made yet."""
 
     def free_host(self, partition: Partition, buffer: HostBuffer) -> None:
         """Give up one buffer of a partition that is still being proved."""

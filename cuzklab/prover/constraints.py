@@ -4,6 +4,7 @@ Coefficients that are stored multiplied by R² (R = 2^256) and multiplied in Mon
 give Montgomery form at once: v·R² · w / R = v·w·R. Keys hold them so; `compiled` makes them from a constraint system.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,16 +76,35 @@ def _times_r_squared(matrix: SparseMatrix) -> SparseMatrix:
     return replace(matrix, value=host.fr_to_montgomery(host.fr_to_montgomery(matrix.value)))
 
 
-def evaluate(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None) -> Evaluations:
-    """The three vectors of a witness, shape (wires, 4), plain; missing rows of a matrix count as zero."""
+def evaluate(
+    constraints: CompiledConstraints,
+    witness: np.ndarray,
+    *,
+    threads: int | None = None,
+    empty: Callable[..., np.ndarray] | None = None,
+) -> Evaluations:
+    """The three vectors of a witness, shape (wires, 4), plain; missing rows of a matrix count as zero.
+
+    `empty` (rows, 4) makes the arrays that the vectors lie in, where that matters.
+    """
+
+    def placed(values: np.ndarray) -> np.ndarray:
+        if empty is None and len(values) == constraints.rows:
+            return values
+        target = (empty or _empty)(constraints.rows, 4)
+        target[: len(values)] = values
+        target[len(values) :] = 0
+        return target
 
     def product(matrix: SparseMatrix) -> np.ndarray:
-        values = np.zeros((constraints.rows, 4), np.uint64)
-        values[: matrix.rows] = host.spmv(matrix.row_start, matrix.wire, matrix.value, witness, threads=threads)
-        return values
+        return placed(host.spmv(matrix.row_start, matrix.wire, matrix.value, witness, threads=threads))
 
     a, b = product(constraints.a), product(constraints.b)
-    return Evaluations(a, b, product(constraints.c) if constraints.c else host.fr_mul(a, b))
+    return Evaluations(a, b, product(constraints.c) if constraints.c else placed(host.fr_mul(a, b)))
+
+
+def _empty(*shape: int) -> np.ndarray:
+    return np.empty(shape, np.uint64)
 
 
 def check_witness_form(witness: np.ndarray, wires: int) -> None:

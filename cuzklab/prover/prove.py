@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cuzklab.backends import host
+from cuzklab.backends.backend import HOST, Backend
 from cuzklab.errors import BadInput
 from cuzklab.prover import stages
 from cuzklab.prover.constraints import check_witness, check_witness_form
@@ -23,6 +24,7 @@ def prove(
     r: int | None = None,
     s: int | None = None,
     threads: int | None = None,
+    on: Backend = HOST,
     progress: Callable[[str, float], None] | None = None,
 ) -> tuple[Proof, np.ndarray]:
     """Prove that a witness satisfies the key's circuit.
@@ -39,6 +41,8 @@ def prove(
         bit whatever the number of threads. Whoever knows them learns about the witness: give them in tests only.
     threads : int, optional
         All processors unless given.
+    on : Backend, optional
+        Where the GPU stages execute; the CPU unless given. The proof does not depend on it.
     progress : callable, optional
         Called with a stage's name before it starts and the share of stages that are done, 0 to 1.
 
@@ -69,17 +73,17 @@ def prove(
     report("prep_msm")
     split = stages.prep_msm(key, witness, threads=threads)
     report("ntt_h")
-    d_a, d_bc = np.empty((key.domain, 4), np.uint64), np.empty((2, key.domain, 4), np.uint64)
-    stages.load_evaluations(evaluations, d_a, d_bc)
+    d_a, d_bc = on.empty(key.domain, 4), on.empty(2, key.domain, 4)
+    stages.load_evaluations(evaluations, d_a, d_bc, on=on)
     del evaluations
-    stages.ntt_h(d_a, d_bc, threads=threads)
+    stages.ntt_h(d_a, d_bc, threads=threads, on=on)
     del d_bc
     report("h_msm")
-    h = stages.h_msm(ScaledPoints(key.h, d_a), threads=threads)
+    h = stages.h_msm(ScaledPoints(key.h, d_a), threads=threads, on=on)
     report("batch_add")
-    ones = {name: stages.batch_add(query.ones, threads=threads) for name, query in split.items() if query.ones}
+    ones = {name: stages.batch_add(query.ones, threads=threads, on=on) for name, query in split.items() if query.ones}
     report("tail_msm")
-    sums = {name: stages.tail_msm(split[name].tail, threads=threads) for name in ("l", "a", "b_g1")}
+    sums = {name: stages.tail_msm(split[name].tail, threads=threads, on=on) for name in ("l", "a", "b_g1")}
     report("b_g2_msm")
     sums["b_g2"] = stages.b_g2_msm(split["b_g2"].tail, threads=threads)
     report("epilogue")

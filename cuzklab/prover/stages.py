@@ -7,12 +7,14 @@ A key serves many proofs, so what depends on it alone is done once, by `dense_ke
 infinity, whose wires occur in no row, and remember which wires are left (the densities of bellperson's keys).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from cuzklab.backends import host
+from cuzklab.backends.backend import HOST, Backend
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import CompiledConstraints, Evaluations, compiled, evaluate
 from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey, VerifyingKey
@@ -57,6 +59,12 @@ class DenseKey:
     def query_bytes(self) -> int:
         """Host memory of all five queries' points."""
         return self.h.nbytes + sum(query.points.nbytes for query in (self.l, self.a, self.b_g1, self.b_g2))
+
+    def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "DenseKey":
+        """The same key with the points of all queries elsewhere: `move` gives the copy of an array."""
+        queries = {name: getattr(self, name) for name in ("l", "a", "b_g1", "b_g2")}
+        elsewhere = {name: replace(query, points=move(query.points)) for name, query in queries.items()}
+        return replace(self, h=move(self.h), **elsewhere)
 
 
 def check_same_circuit(system: ConstraintSystem, key: ProvingKey | DenseKey) -> None:
@@ -153,56 +161,71 @@ class SplitMsm:
     tail: ScaledPoints
 
 
-def synthesis(constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None) -> Evaluations:
-    """Evaluate the constraints on a witness, shape (wires, 4), plain."""
-    return evaluate(constraints, witness, threads=threads)
+Empty = Callable[..., np.ndarray]
+"""Makes an array of uint64 of a shape, undefined, in memory that a device can use."""
 
 
-def prep_msm(key: DenseKey, witness: np.ndarray, *, threads: int | None = None) -> dict[str, SplitMsm]:
+def synthesis(
+    constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None, empty: Empty | None = None
+) -> Evaluations:
+    """Evaluate the constraints on a witness, shape (wires, 4), plain; `empty` makes the arrays of the result."""
+    return evaluate(constraints, witness, threads=threads, empty=empty)
+
+
+def prep_msm(
+    key: DenseKey, witness: np.ndarray, *, threads: int | None = None, empty: Empty | None = None
+) -> dict[str, SplitMsm]:
     """Class the scalars of L, A and B as 0, 1 or other; make bitmaps of the ones and gather the tails.
+
+    `empty` makes the arrays of the tails.
 
     Returns
     -------
     dict
         Keyed by query: l, a, b_g1, b_g2.
     """
-    b_g1, b_g2 = _split(witness, key.b_g1.wires, [key.b_g1.points, key.b_g2.points])
-    (l_split,) = _split(witness, key.l.wires, [key.l.points])
-    (a_split,) = _split(witness, key.a.wires, [key.a.points])
+    b_g1, b_g2 = _split(witness, key.b_g1.wires, [key.b_g1.points, key.b_g2.points], empty)
+    (l_split,) = _split(witness, key.l.wires, [key.l.points], empty)
+    (a_split,) = _split(witness, key.a.wires, [key.a.points], empty)
     return {"l": l_split, "a": a_split, "b_g1": b_g1, "b_g2": b_g2}
 
 
-def _split(witness: np.ndarray, wires: np.ndarray, queries: list[np.ndarray]) -> list[SplitMsm]:
+def _split(witness: np.ndarray, wires: np.ndarray, queries: list[np.ndarray], empty: Empty | None) -> list[SplitMsm]:
     """The split of queries over the same wires, whose scalars are classed once."""
     scalars = witness if len(wires) == len(witness) else host.gather(witness, wires)
     ones, tail, _ = host.classify(scalars)
     worthwhile = 2 * len(tail) <= len(scalars)
     if not worthwhile:
         tail = np.flatnonzero(scalars.any(axis=1))
-    tail_scalars = host.gather(scalars, tail)
+
+    def gathered(rows: np.ndarray) -> np.ndarray:
+        return host.gather(rows, tail, out=empty(len(tail), rows.shape[1]) if empty else None)
+
+    tail_scalars = gathered(scalars)
     return [
         SplitMsm(
             ones=MaskedPoints(points, ones) if worthwhile else None,
-            tail=ScaledPoints(host.gather(points, tail), tail_scalars),
+            tail=ScaledPoints(gathered(points), tail_scalars),
         )
         for points in queries
     ]
 
 
-def load_evaluations(evaluations: Evaluations, d_a: np.ndarray, d_bc: np.ndarray) -> None:
+def load_evaluations(evaluations: Evaluations, d_a: Any, d_bc: Any, *, on: Backend = HOST) -> None:
     """Copy a to d_a, b and c to the halves of d_bc, and fill up with zeros: the upload before `ntt_h`.
 
     Parameters
     ----------
     d_a : (domain, 4) uint64
     d_bc : (2, domain, 4) uint64
+    on : Backend
+        Whose arrays they are; so in the stages below.
     """
     for source, target in zip((evaluations.a, evaluations.b, evaluations.c), (d_a, *d_bc), strict=True):
-        target[: len(source)] = source
-        target[len(source) :] = 0
+        on.fill(target, source)
 
 
-def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, threads: int | None = None) -> None:
+def ntt_h(d_a: Any, d_bc: Any, *, threads: int | None = None, on: Backend = HOST) -> None:
     """Turn the evaluations a, b, c into the scalars of the H query, in place.
 
     The key's H query is a Lagrange basis on the odd powers of the doubled domain's root w, so these scalars are
@@ -215,23 +238,23 @@ def ntt_h(d_a: np.ndarray, d_bc: np.ndarray, *, threads: int | None = None) -> N
     d_bc : (2, domain, 4) uint64
         Holds b and c in Montgomery form; afterwards nothing of use.
     """
-    host.h_polynomial(d_a, *d_bc, threads=threads)
+    on.h_polynomial(d_a, *d_bc, threads=threads)
 
 
-def h_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
+def h_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
     """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream."""
-    return host.msm_g1(inputs.points, inputs.scalars, threads=threads)
+    return on.msm_g1(inputs.points, inputs.scalars, threads=threads)
 
 
-def batch_add(inputs: MaskedPoints, *, threads: int | None = None) -> np.ndarray:
+def batch_add(inputs: MaskedPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
     """The sum of the points whose scalar is 1, in the group that they are of."""
-    masked_sum = host.masked_sum_g1 if inputs.points.shape[1] == 12 else host.masked_sum_g2
+    masked_sum = on.masked_sum_g1 if inputs.points.shape[1] == 12 else on.masked_sum_g2
     return masked_sum(inputs.points, inputs.ones, threads=threads)
 
 
-def tail_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
+def tail_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
     """Σ scalar·point over a tail in G1."""
-    return host.msm_g1(inputs.points, inputs.scalars, threads=threads)
+    return on.msm_g1(inputs.points, inputs.scalars, threads=threads)
 
 
 def b_g2_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:

@@ -29,13 +29,13 @@ def test_the_table_says_whose_kernels_it_shows(no_gpu):
 def test_cuda_without_a_gpu_is_one_line(no_gpu):
     done = cuzklab("bench", "kernels", "--backend", "cuda")
     assert (done.status, done.out) == (2, "")
-    assert done.err == "cuzklab: CUDA: CuPy is not installed: do this, or use --backend host\n"
+    assert done.err == "cuzklab: --backend cuda: CUDA: CuPy is not installed: do this, or use --backend host\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--backend", "abacus"), "--backend abacus: there are auto, cuda and host"),
+        (("--backend", "abacus"), "--backend abacus: no such backend; use auto, cuda, host"),
         (("--kernels", "msm_g3"), f"no host kernel msm_g3; there are: {', '.join(bench.KERNELS)}"),
         (("--sizes", "3:99"), "--sizes '3:99': write powers of two between 4 and 27"),
         (("--sizes", "9:8"), "--sizes '9:8'"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cuzklab.backends import cuda
 from cuzklab.trace import load_run
 from tests.cli.command import cuzklab
 
@@ -71,7 +72,10 @@ def test_a_live_run_verifies_its_proofs_and_stores_a_run(tmp_path):
         (("simulate", "phase9", "--hardware", "abacus"), "abacus"),
         (("simulate", "phase9", "-c", 0), "proofs must be at least 1"),
         (("run", "phase9", "--workload", "novel"), "novel"),
-        (("run", "phase9", "--backend", "abacus"), "--backend abacus"),
+        (("run", "phase9", "--backend", "abacus"), "--backend abacus: no such backend; use auto, cuda, host, sim"),
+        (("run", "phase9", "--devices", "0"), "gpus is 0"),
+        (("run", "phase9", "--backend", "sim", "--hardware", "emulated"), "it has no [rates]"),
+        (("bench", "kernels", "--backend", "sim"), "--backend sim: makes no sense here"),
         (("bench", "kernels", "--sizes", "three"), "--sizes 'three'"),
         (("report", "phase99"), "phase99"),
         (("runs", "show", "nowhere"), "not a run"),
@@ -87,6 +91,30 @@ def test_bad_input_is_one_line_and_exit_status_2(arguments, message, tmp_path, m
     assert done.err.count("\n") == 1
     assert done.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(cuda.available() is None, reason="there is a GPU")
+@pytest.mark.parametrize("verb", ["run phase9", "report phase10", "bench kernels", "prove --key k --witness w -o p"])
+def test_the_gpu_is_asked_for_where_there_is_none(verb, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = cuzklab(*verb.split(), "--backend", "cuda")
+    assert done.status == 2 and done.out == ""
+    assert done.err.startswith("cuzklab: --backend cuda: CUDA: ") and done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_in_virtual_time_says_that_it_proves_nothing(tmp_path):
+    options = ("--workload", "porep-shaped-20", "--partitions", 2, "--workers", 2, "--backend", "sim")
+    done = cuzklab("run", "phase9", *options, "-o", tmp_path / "run")
+    assert done.status == 0
+    assert done.out.startswith("SIMULATION, no proofs: ok")
+    shown = cuzklab("runs", "show", tmp_path / "run", "--json").json
+    assert shown["origin"] == "simulated"
+    # 16 GiB of a domain of 2^27 are 128 MiB of one of 2^20.
+    assert shown["conditions"]["vram_bytes"] == 128 << 20
+    # Two partitions' buffers do not fit in 16 GiB, whatever the circuit's size.
+    full = cuzklab("run", "phase10_ordered", *options, "-o", tmp_path / "full", "--json")
+    assert full.json["conditions"]["backend"] == "sim"
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,9 @@ class SmallWorkload:
             Piece(np.full(target.size_bytes // 8, 7, np.uint64), target, 0, target.size_bytes) for target in targets
         ]
 
+    def host_memory(self, buffer: HostBuffer) -> tuple[np.ndarray, ...]:
+        return (np.zeros(buffer.size_bytes // 8, np.uint64),)
+
     def free_host(self, partition: Partition, buffer: HostBuffer) -> None:
         self.ran.append(f"{partition.name} free {buffer.name}")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cuzklab.backends.cuda import observe
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import blocks, cupy, in_force, launch, multiprocessors
 from cuzklab.backends.native import load
@@ -123,19 +124,20 @@ def batches(size: int, *sources: Any) -> Iterator[tuple[Any, ...]]:
             yield begin, *(source[begin:end] for source in sources)
         return
     main, copies = module.cuda.get_current_stream(), module.cuda.Stream(non_blocking=True)
-    buffers = [[module.empty((size, source.shape[1]), np.uint64) for source in sources] for _ in range(2)]
+    # Two of each that is copied; what lies on the device already is used there.
+    buffers = [
+        [module.empty((size, *source.shape[1:]), source.dtype) for source in sources if isinstance(source, np.ndarray)]
+        for _ in edges[:2]
+    ]
     consumed = [main.record(), main.record()]
 
     def upload(batch: int) -> Any:
         begin, end = edges[batch]
         copies.wait_event(consumed[batch % 2])
-        for buffer, source in zip(buffers[batch % 2], sources):
+        for buffer, source in zip(buffers[batch % 2], (it for it in sources if isinstance(it, np.ndarray))):
             part = buffer[: end - begin]
-            if isinstance(source, np.ndarray):
+            with observe.copy(part.nbytes, module.cuda, copies):
                 part.set(source[begin:end], stream=copies)
-            else:
-                with copies:
-                    part[...] = source[begin:end]
         return copies.record()
 
     ready = upload(0)
@@ -143,7 +145,14 @@ def batches(size: int, *sources: Any) -> Iterator[tuple[Any, ...]]:
         main.wait_event(ready)
         if batch + 1 < len(edges):
             ready = upload(batch + 1)
-        yield begin, *(buffer[: end - begin] for buffer in buffers[batch % 2])
+        copied = iter(buffers[batch % 2])
+        yield (
+            begin,
+            *(
+                next(copied)[: end - begin] if isinstance(source, np.ndarray) else source[begin:end]
+                for source in sources
+            ),
+        )
         consumed[batch % 2] = main.record()
     copies.synchronize()
 

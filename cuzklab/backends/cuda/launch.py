@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import nvtx
 
+from cuzklab.backends.cuda import observe
 from cuzklab.backends.cuda.compile import OLDEST_ARCHITECTURE, Unit, compile_unit
 from cuzklab.errors import BadInput
 from cuzklab.units import format_size
@@ -165,22 +166,15 @@ def function(unit: Unit, name: str, device: int):
     return _loaded(_cubin(unit, architecture(), _kernels), device).get_function(name)
 
 
-_events: list[tuple[str, Any, Any]] | None = None
-
-
 @contextlib.contextmanager
 def timed_launches() -> Iterator[dict[str, float]]:
-    """Milliseconds of each kernel launched inside, by name, summed; known after the block."""
-    global _events
+    """Milliseconds of each kernel that this thread launches inside, by name, summed; known after the block."""
     times: dict[str, float] = {}
-    _events = []
-    try:
+    with observe.observed() as seen:
         yield times
-        cupy().cuda.Device().synchronize()
-        for kernel, start, end in _events:
-            times[kernel] = times.get(kernel, 0.0) + cupy().cuda.get_elapsed_time(start, end)
-    finally:
-        _events = None
+    cupy().cuda.Device().synchronize()
+    for kernel, start, end in seen.kernels:
+        times[kernel] = times.get(kernel, 0.0) + cupy().cuda.get_elapsed_time(start, end)
 
 
 @functools.cache
@@ -209,14 +203,8 @@ def launch(
     if shared_bytes > _PLAIN_SHARED_BYTES and chosen.max_dynamic_shared_size_bytes < shared_bytes:
         chosen.max_dynamic_shared_size_bytes = shared_bytes
     passed = tuple(_NULL if argument is None else argument for argument in arguments)
-    with _named_range(kernel):
-        if _events is not None:
-            start, end = module.cuda.Event(), module.cuda.Event()
-            start.record()
+    with _named_range(kernel), observe.kernel(kernel, module.cuda):
         chosen(grid if isinstance(grid, tuple) else (grid,), (block,), passed, shared_mem=shared_bytes)
-        if _events is not None:
-            end.record()
-            _events.append((kernel, start, end))
 
 
 def blocks(threads: int, block: int, most: int | None = None) -> int:

@@ -34,9 +34,14 @@ def classify(scalars: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     return ones, tail[: int(counts[1])].copy(), int(counts[0])
 
 
-def gather(points: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Rows `indices` of an array of points or scalars, as a new array; IndexError beyond its end."""
-    return np.take(points, indices, axis=0)
+def gather(points: np.ndarray, indices: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """Rows `indices` of an array of points or scalars, as a new array or in `out`; IndexError beyond its end."""
+    if out is None:
+        return np.take(points, indices, axis=0)
+    if len(indices) and int(indices.max()) >= len(points):
+        raise IndexError(f"indices: {int(indices.max())} is beyond {len(points)} rows")
+    # With a check of its own numpy would copy everything once more.
+    return np.take(points, indices, axis=0, out=out, mode="clip")
 
 
 def gather_scalars(scalars: np.ndarray, indices: np.ndarray) -> np.ndarray:

@@ -1,0 +1,57 @@
+"""Where the GPU stages of a proof execute: the few functions that they are made of, on one kind of arrays."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from cuzklab.backends import host
+
+
+class Backend(Protocol):
+    """Arithmetic of the stages on arrays of a backend's own kind; results are the same bytes on every backend.
+
+    `threads` concerns CPU threads alone. Points and bitmaps may always be numpy arrays, page-locked or not.
+
+    Attributes
+    ----------
+    name : {"host", "cuda"}
+    """
+
+    name: str
+
+    def empty(self, *shape: int) -> Any:
+        """An array of uint64, undefined."""
+
+    def fill(self, target: Any, source: np.ndarray) -> None:
+        """Copy the rows of a numpy array to the first rows of an array; the others become zero."""
+
+    def h_polynomial(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
+        """As `host.h_polynomial`, in place."""
+
+    msm_g1: Callable[..., np.ndarray]
+    """As `host.msm_g1`."""
+    masked_sum_g1: Callable[..., np.ndarray]
+    """As `host.masked_sum_g1`."""
+    masked_sum_g2: Callable[..., np.ndarray]
+    """As `host.masked_sum_g2`."""
+
+
+class HostBackend:
+    """The CPU."""
+
+    name = "host"
+    h_polynomial = staticmethod(host.h_polynomial)
+    msm_g1 = staticmethod(host.msm_g1)
+    masked_sum_g1 = staticmethod(host.masked_sum_g1)
+    masked_sum_g2 = staticmethod(host.masked_sum_g2)
+
+    def empty(self, *shape: int) -> np.ndarray:
+        return np.empty(shape, np.uint64)
+
+    def fill(self, target: np.ndarray, source: np.ndarray) -> None:
+        target[: len(source)] = source
+        target[len(source) :] = 0
+
+
+HOST: Backend = HostBackend()
