@@ -1,19 +1,26 @@
 """What is worked with in a notebook: widgets over runs, in JupyterLab, a plain notebook and VS Code.
 
-`timeline` is the canvas as a widget; `explorer` adds answers (who is to blame for a wait, what a stretch of time went
-into, export); `compare` puts two runs on one axis. The canvas itself lies in `cuzklab.report.canvas`, because reports
-show it too. A class is imported when it is asked for: widgets load slowly.
+`Timeline` (`timeline`) is the canvas as a widget; `TraceExplorer` (`explorer`) adds `answers`: who is to blame for a
+wait, what a stretch of time went into, and export (`perfetto`); `Compare` (`compare`) puts two runs on one axis. The
+canvas itself lies in `cuzklab.report.canvas`, because reports show it too.
 """
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_PLACES = {"Timeline": "timeline", "TraceExplorer": "explorer", "Compare": "compare"}
+if TYPE_CHECKING:
+    from cuzklab.workbench.compare import Compare
+    from cuzklab.workbench.explorer import TraceExplorer
+    from cuzklab.workbench.timeline import Timeline
 
-__all__ = ["Compare", "Timeline", "TraceExplorer"]  # noqa: F822
+__all__ = ["Compare", "Timeline", "TraceExplorer"]
+
+_HOMES = {"Compare": "compare", "Timeline": "timeline", "TraceExplorer": "explorer"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    """The views, imported when they are asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,7 +1,7 @@
 // Draws lanes, axis and marks of a timeline on a canvas. Names are drawn with fillText, never as markup.
 import { duration, readable, tick, tickStep } from "./words.js";
 
-export const GUTTER = 132; // left of the lanes: their names
+export const GUTTER = 140; // left of the lanes: their names
 export const AXIS_HEIGHT = 26;
 const SECTION_HEIGHT = 21, LANE_GAP = 4;
 const TEXT_FROM = 26; // narrowest bar that may carry its name

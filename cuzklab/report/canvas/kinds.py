@@ -81,7 +81,9 @@ def _kind(category: str, text: str, workers: list[str], rare: set[str], apart: d
     if category == "hold":
         place = workers.index(text) if text in workers else 0
         pattern = theme.PATTERNS[place % len(theme.PATTERNS)]
-        return Kind(f"held by {short_worker(text) or 'nobody known'}", "hold", theme.colour_of_worker(text, workers), pattern)
+        return Kind(
+            f"held by {short_worker(text) or 'nobody known'}", "hold", theme.colour_of_worker(text, workers), pattern
+        )
     if category == "transfer":
         return Kind("copy", "copy", theme.STAGE_COLOURS["upload"])
     if category == "memory":

@@ -96,7 +96,9 @@ def memory_of(run: Run, origin: int) -> tuple[Memory, ...]:
         return ()
     lives, failed, workers = vram.allocations(run), vram.failed_requests(run), workers_of(run)
     return tuple(
-        _device(int(device), rows, lives[lives["device"] == device], failed[failed["device"] == device], workers, origin)
+        _device(
+            int(device), rows, lives[lives["device"] == device], failed[failed["device"] == device], workers, origin
+        )
         for device, rows in steps.groupby("device", sort=True)
     )
 

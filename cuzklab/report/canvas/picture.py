@@ -199,7 +199,9 @@ def _lanes(run: Run, bars: pd.DataFrame) -> tuple[list[Lane], NDArray[np.int64]]
         for lane in in_order:
             group = "worker" if section in ("gpu", "other") else section
             places[group, lane] = len(lanes)
-            words = lane if section in ("device", "lock") else short_worker(lane)
+            words = short_worker(lane) if section in ("gpu", "other") else lane
+            if section == "device" and " · " in lane:
+                words = f"{lane.partition(' ')[0]} {lane.partition(' · ')[2]}"
             lanes.append(Lane(_SECTIONS[section], group, lane[:_LONGEST_TEXT], words[:_LONGEST_TEXT] or "(no name)"))
     place_of_code = np.array([places[group, str(lane)] for group, lane in keys], dtype=np.int64)
     return lanes, place_of_code[codes] if len(codes) else np.zeros(0, dtype=np.int64)

@@ -1,19 +1,20 @@
 // The table under the picture: what is in a stretch of time, summed by kind and name.
 import { bound } from "./bins.js";
 
-// [{kind, label, count, time, longest}] of all spans in [left, right], cut at its edges; the longest sums first.
+// [{kind, label, group, count, time, longest}] of all spans in [left, right], cut at its edges; the longest sums first.
 export function sums({ header, columns }, left, right, mask = null) {
-  const { start, end, kind, label, merged, row_first: firsts, row_count: counts } = columns;
-  const kinds = header.kinds.length;
+  const { start, end, kind, label, merged, row_first: firsts, row_count: counts, row_lane: lanes } = columns;
+  const kinds = header.kinds.length, groups = ["worker", "lock", "device"];
   const found = new Map();
   for (let row = 0; row < firsts.length; row++) {
+    const { group } = header.lanes[lanes[row]], base = groups.indexOf(group);
     const last = bound(start, right, firsts[row], firsts[row] + counts[row], true);
     for (let place = bound(end, left, firsts[row], last); place < last; place++) {
       if (mask && !mask[place]) continue;
       const from = start[place] < left ? left : start[place], to = end[place] > right ? right : end[place];
-      const key = label[place] * kinds + kind[place];
+      const key = (label[place] * kinds + kind[place]) * groups.length + base;
       let sum = found.get(key);
-      if (!sum) found.set(key, (sum = { kind: kind[place], label: label[place], count: 0, time: 0, longest: 0 }));
+      if (!sum) found.set(key, (sum = { kind: kind[place], label: label[place], group, count: 0, time: 0, longest: 0 }));
       sum.count += merged[place];
       sum.time += to - from;
       if (end[place] - start[place] > sum.longest) sum.longest = end[place] - start[place];

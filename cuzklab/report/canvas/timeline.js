@@ -214,11 +214,11 @@ export class TimelineView {
     const found = sums(this.picture, from, to, this.mask);
     const stretch = `${duration(from, unit)} to ${duration(to, unit)} (${duration(to - from, unit)})`;
     const more = found.length > MOST_ROWS ? `; the longest ${MOST_ROWS} of ${whole(found.length)} names` : "";
-    const rows = found.slice(0, MOST_ROWS).map(({ kind, label, count, time, longest }) => [
-      header.kinds[kind].name, header.strings[label], whole(count), duration(time, unit),
+    const rows = found.slice(0, MOST_ROWS).map(({ kind, label, group, count, time, longest }) => [
+      header.kinds[kind].name, header.strings[label], `${group} lanes`, whole(count), duration(time, unit),
       `${number((100 * time) / Math.max(to - from, 1))} %`, duration(longest, unit),
     ]);
-    const columns = ["kind", "name", "spans", "time in it", "of its length", "longest span"].map((name, place) => ({ name, number: place > 1 }));
+    const columns = ["kind", "name", "where", "spans", "time in it", "of its length", "longest span"].map((name, place) => ({ name, number: place > 2 }));
     const caption = `${this.range ? "Selected" : "In view"}${this.mask ? ", found by the search" : ""}: ${stretch}${more}`;
     this.tables.replaceChildren(...this.answers.map(table), table({ caption, columns, rows }));
   }

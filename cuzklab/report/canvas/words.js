@@ -15,6 +15,7 @@ export function number(value, digits = 3) {
 
 export function duration(value, unit = "ns") {
   if (unit === "step") return `${whole(value)} ${value === 1 ? "step" : "steps"}`;
+  if (value === 0) return "0 s";
   const [name, size] = TIMES.find(([, size]) => Math.abs(value) >= size) ?? TIMES.at(-1);
   return `${number(value / size)} ${name}`;
 }
