@@ -48,8 +48,7 @@ class Compare(Timeline):
         pictures = [
             picture_of(run, title=name) for run, name in zip((self.left, self.right), names, strict=True)
         ]  # fmt: skip
-        sides = [f"{side}: {name}" for side, name in zip(("left", "right"), names, strict=True)]
-        super().__init__(beside(*pictures, names=sides), tables=comparison(self.left, self.right))
+        super().__init__(beside(*pictures), tables=comparison(self.left, self.right))
 
 
 def comparison(left: Run, right: Run) -> list[dict[str, Any]]:

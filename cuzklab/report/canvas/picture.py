@@ -246,7 +246,7 @@ def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right
 
     return replace(
         left,
-        title=f"{names[0]} above {names[1]}",
+        title=f"{names[0]}: {left.title}; {names[1]}: {right.title}",
         origin_ns=0,
         length_ns=max(left.length_ns, right.length_ns),
         lanes=tuple(
@@ -263,7 +263,7 @@ def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right
         **{name: both(name, texts) for name in ("label", "worker", "partition")},
         **{name: both(name) for name in ("start", "length", "open", "merged", "source")},
         memory=tuple(
-            replace(of, title=f"{name} · {of.title}")
+            replace(of, title=f"{name} {of.title}")
             for name, picture in zip(names, (left, right), strict=True)
             for of in picture.memory
         ),
