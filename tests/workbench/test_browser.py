@@ -41,8 +41,8 @@ def seen(tmp_path_factory):
         {"keys": ["]", "Enter"]},
     ]
     page = in_chromium(folder, widget, (0, 172), steps)
-    return page, dict(zip(("point", "click", "drag", "answer", "zoom", "clear", "search", "none", "all", "keys", "next"),
-                          page["seen"], strict=True))  # fmt: skip
+    names = ["point", "click", "drag", "answer", "zoom", "clear", "search", "none", "all", "keys", "next"]
+    return page, dict(zip(names, page["seen"], strict=True))
 
 
 def test_nothing_is_asked_for_and_nothing_fails(seen):
@@ -104,7 +104,7 @@ def test_bars_are_reached_by_keys(seen):
     assert did["next"]["chosen"] != did["click"]["chosen"]
 
 
-@pytest.mark.parametrize("scheme", ["--light", "--dark"])
+@pytest.mark.parametrize("scheme", ["--light", pytest.param("--dark", marks=pytest.mark.slow)])
 def test_names_never_become_elements(tmp_path, scheme):
     widget = TraceExplorer(hostile_run(tmp_path))
     widget.select(0, 20 * MS)
@@ -115,6 +115,7 @@ def test_names_never_become_elements(tmp_path, scheme):
     assert "evil.example" in page["seen"][0]["tip"]
 
 
+@pytest.mark.slow
 def test_a_saved_notebook_shows_the_smaller_picture_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(timeline_module, "MOST_SAVED", 4_000)
     widget = Timeline(large_run(tmp_path / "run", 20_000))
@@ -124,6 +125,7 @@ def test_a_saved_notebook_shows_the_smaller_picture_and_says_so(tmp_path, monkey
     assert "are merged into" in page["note"] and page["note"].startswith(f"{page['spans']:,} bars for ")
 
 
+@pytest.mark.slow
 def test_a_running_kernel_sends_the_whole(tmp_path, monkeypatch):
     monkeypatch.setattr(timeline_module, "MOST_SAVED", 4_000)
     widget = Timeline(large_run(tmp_path / "run", 20_000))
