@@ -15,7 +15,7 @@ _WAITS_FOR = {
 }  # fmt: skip
 
 
-def about_bar(run: Run, bar: pd.Series, time_ns: int, candidates: pd.DataFrame) -> list[Table]:
+def about_bar(run: Run, bar: pd.Series, time_ns: int) -> list[Table]:
     """What is known about a bar of `frames.timeline`.
 
     Parameters
@@ -25,18 +25,16 @@ def about_bar(run: Run, bar: pd.Series, time_ns: int, candidates: pd.DataFrame) 
         A row of it.
     time_ns : int
         The moment in the bar that is asked about.
-    candidates : DataFrame
-        Of `blocking.would_have_run`.
     """
     category = str(bar["category"])
     if category.startswith("wait:"):
-        return _about_wait(run, bar, time_ns, candidates)
+        return _about_wait(run, bar, time_ns)
     if category == "hold":
         return [_about_hold(run, bar)]
     return []
 
 
-def _about_wait(run: Run, bar: pd.Series, time_ns: int, candidates: pd.DataFrame) -> list[Table]:
+def _about_wait(run: Run, bar: pd.Series, time_ns: int) -> list[Table]:
     unit, origin = _clock(run)
     time_ns = min(max(time_ns, int(bar["start_ns"])), max(int(bar["end_ns"]) - 1, int(bar["start_ns"])))
     walk = blocking.walk_to_root(run, str(bar["worker"]), time_ns)
@@ -52,11 +50,7 @@ def _about_wait(run: Run, bar: pd.Series, time_ns: int, candidates: pd.DataFrame
     tables = [text_table(steps, f"Who waits for whom at {at}: {_verdict(walk)}", unit=unit)]
     if bar["category"] != "wait:lock":
         return tables
-    queue = candidates[
-        (candidates["lock"] == bar["label"])
-        & (candidates["start_ns"] <= time_ns)
-        & (candidates["start_ns"] + candidates["wait_ns"] > time_ns)
-    ].sort_values(["place", "start_ns"])
+    queue = blocking.would_have_run(run, str(bar["label"]), time_ns).sort_values(["place", "start_ns"])
     if not len(queue):
         return [*tables, sentence_table("Nobody that the trace knows held the lock: no other could have run.")]
     queue = queue.assign(since_ns=queue["start_ns"] - origin)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from cuzklab.analysis import blocking, frames
+from cuzklab.analysis import frames
 from cuzklab.trace import Run, load_run
 from cuzklab.workbench.answers import about_bar, about_stretch
 from cuzklab.workbench.perfetto import write_stretch
@@ -47,7 +47,7 @@ class TraceExplorer(Timeline):
         bar = self._bars.iloc[row]
         middle = (int(bar["start_ns"]) + int(bar["end_ns"])) // 2
         moment = middle if time_ns is None else time_ns + self._whole.origin_ns
-        self.tables = about_bar(self.run, bar, moment, self._candidates)
+        self.tables = about_bar(self.run, bar, moment)
         return list(self.tables)
 
     def export(self, start_ns: int, end_ns: int, target: Path | str | None = None) -> Path:
@@ -61,10 +61,6 @@ class TraceExplorer(Timeline):
     @cached_property
     def _bars(self) -> pd.DataFrame:
         return frames.timeline(self.run)
-
-    @cached_property
-    def _candidates(self) -> pd.DataFrame:
-        return blocking.would_have_run(self.run)
 
     def _chose(self, change: Mapping[str, Any]) -> None:
         row = self.row_of(change["new"])

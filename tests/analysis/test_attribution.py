@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuzklab.analysis import attribution, frames, locks, occupancy, stages
+from cuzklab.analysis import attribution, blocking, frames, locks, occupancy, stages
 from cuzklab.analysis.intervals import clip, total
 from cuzklab.trace import Recorder, RunInfo, write_run
 from tests.analysis.example import MS, phase9_like
@@ -83,3 +83,12 @@ def test_the_whole_run_is_what_the_other_analyses_say(phase9):
     assert found == occupancy.idle(phase9).set_index("cause")["time_ns"].to_dict()
     times = attribution.stage_time(phase9, *whole).set_index("stage")["time_ns"].to_dict()
     assert times == stages.stage_times(phase9).set_index("stage")["total_ns"].to_dict()
+
+
+def test_who_would_have_run_at_a_moment_is_a_part_of_who_would_have_run(phase9):
+    every = blocking.would_have_run(phase9)
+    for moment in range(0, 172, 7):
+        here = blocking.would_have_run(phase9, "gpu0.lock", moment * MS)
+        under_way = (every["start_ns"] <= moment * MS) & (every["start_ns"] + every["wait_ns"] > moment * MS)
+        assert here.to_dict("records") == every[under_way].to_dict("records")
+    assert not len(blocking.would_have_run(phase9, "no such lock"))
