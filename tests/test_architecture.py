@@ -34,14 +34,14 @@ ALLOWED = {
         *("check", "counterexamples", "feasibility", "live", "policies", "report", "simulate"),
         *("analysis", "trace", "units"),
     },
-    "report": {"analysis", "trace", "units", "resources"},
+    "report": {"analysis", "trace", "units", "resources", "sweep"},
     "workbench": {
         *("analysis", "report", "trace", "units", "resources", "profiles"),
         *("stages", "policies", "simulate", "check", "sweep"),
     },
 }
 EVERYBODY = {"errors", "atomic", "progress", "version"}
-KNOW_ALL = {"cli", "experiment", "__main__", "__init__"}
+KNOW_ALL = {"cli", "experiment", "capacity", "__main__", "__init__"}
 
 
 def modules() -> list[Path]:

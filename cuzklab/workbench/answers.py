@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from cuzklab.analysis import attribution, blocking, frames
+from cuzklab.analysis import blocking, frames, stretch
 from cuzklab.trace import Run
 from cuzklab.workbench.texts import sentence_table, text_table, time_text
 
@@ -77,7 +77,7 @@ def _verdict(walk: blocking.Walk) -> str:
 def _about_hold(run: Run, bar: pd.Series) -> Table:
     unit, origin = _clock(run)
     start, end = int(bar["start_ns"]), int(bar["end_ns"])
-    waiting = attribution.waiting_during(run, str(bar["lane"]), start, end)
+    waiting = stretch.waiting_during(run, str(bar["lane"]), start, end)
     if not len(waiting):
         return sentence_table(f"Nobody waited for {bar['lane']} while {bar['worker']} held it.")
     caption = (
@@ -100,12 +100,12 @@ def about_stretch(run: Run, start_ns: int, end_ns: int) -> list[Table]:
     unit, origin = _clock(run)
     stretch = f"{time_text(start_ns, unit)} to {time_text(end_ns, unit)}"
     start, end = origin + start_ns, origin + end_ns
-    memory = attribution.memory_at_peak(run, start, end)
+    memory = stretch.memory_at_peak(run, start, end)
     memory = memory.assign(time_ns=memory["time_ns"] - origin)
     found = [
-        (attribution.device_time(run, start, end), f"Device time, {stretch}", {"share": "of the stretch"}),
-        (attribution.stage_time(run, start, end), f"Stages, {stretch}", {"share": "part of the stretch"}),
-        (attribution.lock_time(run, start, end), f"Locks, {stretch}",
+        (stretch.device_time(run, start, end), f"Device time, {stretch}", {"share": "of the stretch"}),
+        (stretch.stage_time(run, start, end), f"Stages, {stretch}", {"share": "part of the stretch"}),
+        (stretch.lock_time(run, start, end), f"Locks, {stretch}",
          {"held_share": "held, of the stretch", "held_ns": "held", "waited_ns": "waited"}),
         (memory, f"Device memory at its highest, {stretch}", {"time_ns": "at"}),
     ]  # fmt: skip
