@@ -98,18 +98,18 @@ def about_stretch(run: Run, start_ns: int, end_ns: int) -> list[Table]:
         From the start of the run.
     """
     unit, origin = _clock(run)
-    stretch = f"{time_text(start_ns, unit)} to {time_text(end_ns, unit)}"
+    words = f"{time_text(start_ns, unit)} to {time_text(end_ns, unit)}"
     start, end = origin + start_ns, origin + end_ns
     memory = stretch.memory_at_peak(run, start, end)
     memory = memory.assign(time_ns=memory["time_ns"] - origin)
     found = [
-        (stretch.device_time(run, start, end), f"Device time, {stretch}", {"share": "of the stretch"}),
-        (stretch.stage_time(run, start, end), f"Stages, {stretch}", {"share": "part of the stretch"}),
-        (stretch.lock_time(run, start, end), f"Locks, {stretch}",
+        (stretch.device_time(run, start, end), f"Device time, {words}", {"share": "of the stretch"}),
+        (stretch.stage_time(run, start, end), f"Stages, {words}", {"share": "part of the stretch"}),
+        (stretch.lock_time(run, start, end), f"Locks, {words}",
          {"held_share": "held, of the stretch", "held_ns": "held", "waited_ns": "waited"}),
-        (memory, f"Device memory at its highest, {stretch}", {"time_ns": "at"}),
+        (memory, f"Device memory at its highest, {words}", {"time_ns": "at"}),
     ]  # fmt: skip
-    tables = [text_table(frame, words, headings=names, unit=unit) for frame, words, names in found if len(frame)]
+    tables = [text_table(frame, caption, headings=names, unit=unit) for frame, caption, names in found if len(frame)]
     lacking = frames.missing(run, "spans", "locks", "kernels", "vram")
     if lacking:
         tables.append(sentence_table(f"Not in this trace: {lacking}."))
