@@ -29,6 +29,7 @@ ALLOWED = {
     "ingest": {"trace", "units"},
     "sweep": set(),
     "feasibility": {"check", "policies", "sweep", "units"},
+    "mutation_sweep": {"check", "policies", "stages", "sweep"},
     "counterexamples": {"check", "simulate", "live", "policies", "profiles", "stages", "trace", "units", "backends"},
     "author": {
         *("check", "counterexamples", "feasibility", "live", "policies", "report", "simulate"),
