@@ -54,8 +54,9 @@ class TraceExplorer(Timeline):
         """Write a stretch of time for Perfetto (https://ui.perfetto.dev opens it); the file that was written."""
         name = f"{self.run.name}-{start_ns}-{end_ns}.perfetto.json"
         target = Path(target) if target else self.folder / name
-        spans = write_stretch(self._whole, start_ns, end_ns, target)
-        self.tables = [sentence_table(f"{spans:,} spans written to {target}; Perfetto opens it.")]
+        origin = self._whole.origin_ns
+        events = write_stretch(self.run, origin + start_ns, origin + end_ns, target)
+        self.tables = [sentence_table(f"{events:,} events written to {target}; Perfetto opens it.")]
         return target
 
     @cached_property
