@@ -265,7 +265,7 @@ def _simulate(step: Step, place: Path, report: Report) -> Run:
         synthesis_workers=values["synthesis_workers"],
         lookahead=values.get("lookahead"),
         vram_bytes=parse_size(values["vram"]),
-        seed=values["seed"],
+        seed=values["seed"] + step.repeat - 1,  # the model has no other chance than its seed
     )
     return simulation.to_run(place, {"step": step.key})
 

@@ -27,8 +27,8 @@ JUDGED_BY = ("batch_average", "steady_interval", "prove_time", "wall")
 # belong to a design; they are named beside the figures where they differ.
 MUST_MATCH = ("workload", "hardware", "backend", "c", "partitions")
 
-# What a design is, and how large its device: told in other words.
-_OF_THE_DESIGN = {"policy", "options", "vram_bytes", "vram_equivalent_bytes", "margin_bytes"}
+# What a design is, how large its device, and which repetition it is: told in other words.
+_OF_THE_DESIGN = {"policy", "options", "seed", "vram_bytes", "vram_equivalent_bytes", "margin_bytes"}
 
 
 @dataclass(frozen=True)

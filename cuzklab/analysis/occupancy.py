@@ -10,6 +10,9 @@ from cuzklab.analysis.calls import calls
 from cuzklab.analysis.frames import as_set, device_work, root, table, window
 from cuzklab.analysis.intervals import EMPTY, Intervals, complement, difference, intersection, total, union
 from cuzklab.trace import Run
+from cuzklab.trace.schema import TABLES
+
+SATURATED = 0.9  # a device this busy between its first and last kernel is the limit itself
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,22 @@ class _Device:
         rows = self.run.table("waits")
         rows = rows[(rows["kind"] == kind) & root(rows["worker"]).isin(self.workers)]
         return union(rows["start"], rows["end"])
+
+    def memory_spans(self, names: str) -> Intervals:
+        """Work on memory whose name begins with one of some words, as a regular expression."""
+        rows = self.run.table("spans")
+        rows = rows[(rows["category"] == "memory") & root(rows["worker"]).isin(self.workers)]
+        rows = rows[rows["name"].str.match(names)] if len(rows) else rows
+        return union(rows["start"], rows["end"])
+
+
+def _profiler(device: _Device) -> Intervals:
+    """What a profiler says that it did itself."""
+    if "api_calls" not in TABLES:
+        return EMPTY
+    rows = device.run.table("api_calls")
+    rows = rows[rows["api"] == "profiler"]
+    return union(rows["start"], rows["end"])
 
 
 def _ramp(device: _Device) -> Intervals:
@@ -76,11 +95,19 @@ class Cause:
     when: Callable[[_Device], Intervals]
 
 
+_DEVICE_MEMORY = r"(?:alloc|trim|free(?!.host))"
+_HOST_MEMORY = r"(?:pin|unpin|free.host)"
+
 # In order of precedence: a nanosecond to which several apply has the first of them. What keeps the device itself from
 # going on comes before what keeps a worker from using it, and that before there being nothing to do.
 CAUSES: Mapping[str, Cause] = {
     "ramp": Cause("no kernel has run yet", "before its first kernel", "the start of the run", _ramp),
     "drain": Cause("the last kernel has run", "after its last kernel", "the end of the run", _drain),
+    "profiler": Cause(
+        "the profiler was at work itself", "on the profiler's own work",
+        "the profiler, without which it would be busier",
+        _profiler,
+    ),
     "transfer": Cause(
         "a copy to or from the device is under way", "on copies", "copies to and from the device", _transfer
     ),
@@ -92,6 +119,10 @@ CAUSES: Mapping[str, Cause] = {
         "a worker waits for device memory", "on waits for memory", "device memory",
         lambda device: device.waits("memory"),
     ),
+    "allocation": Cause(
+        "a worker allocates, frees or trims device memory", "on allocation", "allocating and freeing device memory",
+        lambda device: device.memory_spans(_DEVICE_MEMORY),
+    ),
     "barrier": Cause(
         "a worker waits for its CPU preparation (barrier)", "at the barrier",
         "CPU preparation (prep_msm), for which the sums on the device wait",
@@ -100,6 +131,10 @@ CAUSES: Mapping[str, Cause] = {
     "event": Cause(
         "a worker waits for an event of a stream", "on stream events", "work that kernels wait for in their stream",
         lambda device: device.waits("event"),
+    ),
+    "host_memory": Cause(
+        "a worker pins, unpins or frees host memory", "on host memory", "pinning, unpinning and freeing host memory",
+        lambda device: device.memory_spans(_HOST_MEMORY),
     ),
     "lock": Cause(
         "a worker waits for a lock whose holder runs no kernel", "on lock waits", "locks held over work on the host",
@@ -207,3 +242,69 @@ def idle(run: Run) -> pd.DataFrame:
     }  # fmt: skip
     found = table(rows, columns)
     return found.sort_values(["device", "time_ns", "cause"], ascending=[True, False, True], ignore_index=True)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What limits a device: itself, or the cause of the largest part of its idle time.
+
+    Attributes
+    ----------
+    device : int
+    cause : str
+        ``device``, or a key of `CAUSES`.
+    busy_share : float
+        Kernels between the first and the last.
+    inner_ns : int
+        Time between the first kernel's start and the last one's end.
+    between_ns : mapping
+        Idle time between the first and the last kernel, by cause.
+    """
+
+    device: int
+    cause: str
+    busy_share: float
+    inner_ns: int
+    between_ns: Mapping[str, int]
+
+    @property
+    def owed_to(self) -> str:
+        """Whose slowness it is, for a sentence."""
+        return "the device" if self.cause == "device" else cause_named(self.cause).owed_to
+
+
+def bindings(run: Run) -> list[Binding]:
+    """What limits each device of a run on which something ran."""
+    causes = idle(run)
+    found = []
+    for device in occupancy(run).itertuples():
+        mine = causes[causes["device"] == device.device]
+        times = dict(zip(mine["cause"], mine["time_ns"].tolist(), strict=True))
+        inner = device.window_ns - times.pop("ramp", 0) - times.pop("drain", 0)
+        share = device.kernel_busy_ns / max(inner, 1)
+        worst = max(times, key=times.get, default="device")
+        found.append(Binding(device.device, "device" if share >= SATURATED else worst, share, inner, times))
+    return found
+
+
+def idle_under_locks(run: Run) -> pd.DataFrame:
+    """Idle time in which a worker waits for a lock, by who held that lock.
+
+    Returns
+    -------
+    DataFrame
+        `device`, `lock`, `holder`, `time_ns`; the largest first. Where several locks are waited for at once, each
+        counts.
+    """
+    pieces, uses = idle_pieces(run), locks.uses(run)
+    rows = []
+    for device, part in pieces[pieces["cause"] == "lock"].groupby("device"):
+        idle_then = as_set(part)
+        for lock, used in uses.groupby("lock"):
+            wanted = intersection(idle_then, union(used["requested_ns"], used["acquired_ns"]))
+            for holder, held in used.groupby("worker"):
+                time = total(intersection(wanted, union(held["acquired_ns"], held["released_ns"])))
+                if time:
+                    rows.append((device, lock, holder, time))
+    found = table(rows, {"device": "int64", "lock": "str", "holder": "str", "time_ns": "int64"})
+    return found.sort_values(["device", "time_ns"], ascending=[True, False], ignore_index=True)

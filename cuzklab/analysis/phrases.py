@@ -134,6 +134,12 @@ def run_kind(run: Run) -> str:
     return kind if gpu_workers is None or run.info.origin in CHECKED else f"{kind} with gw {gpu_workers}"
 
 
+def options_of(run: Run) -> str:
+    """A design's options, to stand after its name: `` (on_full wait)``; empty where it has none."""
+    options = run.info.conditions.get("options") or {}
+    return f" ({', '.join(f'{name} {value}' for name, value in options.items())})" if options else ""
+
+
 def differences(of: Mapping[str, tuple[object, object]]) -> str:
     """Conditions in which two runs differ: ``gw 3 against 2``."""
     return listing(f"{name} {mine} against {theirs}" for name, (mine, theirs) in of.items())

@@ -1,10 +1,15 @@
-"""The workbench: tuning a design by hand, in JupyterLab, a plain notebook or VS Code.
+"""The workbench: what is worked with in a notebook, in JupyterLab, a plain notebook and VS Code.
 
-`DesignBench` simulates while sliders move (`picture` is what it draws, `design` what it is about); what takes longer is
-asked of a child process (`consult`, `second_look`). `LiveView` shows a real run in a child process (`child`),
-`KernelBench` and `AuthorBench` edit a kernel and a design beside their judges. `server` starts JupyterLab on all of it.
-What is drawn lies in `static/`, one module a view over `common.js`; it travels with the notebook, so that a saved one
-shows its last state without a kernel.
+Designs: `DesignBench` (`bench`) simulates while sliders move (`design` is what it is about, `picture` what it draws);
+what takes longer is asked of a child process (`consult`, `second_look`). `LiveView` (`live`) shows a real run in a child
+process (`child`), `KernelBench` and `AuthorBench` edit a kernel and a design beside their judges. Their JavaScript lies
+in `static/`.
+
+Runs: `Timeline` (`timeline`) is the canvas as a widget; `TraceExplorer` (`explorer`) adds `answers`: who is to blame for
+a wait, what a stretch of time went into, and export (`perfetto`); `Compare` (`compare`) puts two runs on one axis. The
+canvas itself lies in `cuzklab.report.canvas`, because reports show it too.
+
+`server` starts JupyterLab on all of it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,12 +17,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cuzklab.workbench.author import AuthorBench
     from cuzklab.workbench.bench import DesignBench
+    from cuzklab.workbench.compare import Compare
+    from cuzklab.workbench.explorer import TraceExplorer
     from cuzklab.workbench.kernels import KernelBench
     from cuzklab.workbench.live import LiveView
+    from cuzklab.workbench.timeline import Timeline
 
-__all__ = ["AuthorBench", "DesignBench", "KernelBench", "LiveView"]
+__all__ = ["AuthorBench", "Compare", "DesignBench", "KernelBench", "LiveView", "Timeline", "TraceExplorer"]
 
-_HOMES = {"AuthorBench": "author", "DesignBench": "bench", "KernelBench": "kernels", "LiveView": "live"}
+_HOMES = {
+    "AuthorBench": "author", "Compare": "compare", "DesignBench": "bench", "KernelBench": "kernels", "LiveView": "live",
+    "Timeline": "timeline", "TraceExplorer": "explorer",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

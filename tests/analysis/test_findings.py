@@ -45,15 +45,21 @@ def run_of(folder, policy, *rows, vram_bytes=16 * GiB, origin="live", outcome="o
 
 def test_every_rule_is_its_own_file_named_after_it():
     assert set(rules()) == {
-        "baseline_completed", "baseline_safe", "bottleneck", "design_infeasible_here", "device_wide_sync_under_lock",
-        "feasible_at", "gain_over_baseline", "lock_contention", "overlap_already_achieved", "ran_out_of_memory",
+        "ablation", "allocation_on_critical_path", "bandwidth_bound_stage", "baseline_completed", "baseline_safe",
+        "bottleneck", "bottleneck_moved", "capture_incomplete", "design_infeasible_here", "device_wide_sync_under_lock",
+        "feasible_at", "gain_over_baseline", "host_memory_saved", "lock_contention", "lock_held_without_need",
+        "metrics_not_comparable", "overlap_already_achieved", "pageable_transfer", "ran_out_of_memory",
+        "starvation_by_synthesis", "workers_beyond_use",
     }  # fmt: skip
     assert all(rule.__module__.endswith(f".{name}") for name, rule in rules().items())
 
 
 def test_all_findings_of_the_example_are_plain_values_with_evidence(tmp_path):
     found = find_all(example_case(tmp_path))
-    assert {one.id for one in found} >= set(rules()) - {"device_wide_sync_under_lock"}
+    assert {one.id for one in found} >= {
+        "baseline_completed", "baseline_safe", "bottleneck", "design_infeasible_here", "feasible_at",
+        "gain_over_baseline", "lock_contention", "overlap_already_achieved", "ran_out_of_memory",
+    }  # fmt: skip
     for one in found:
         json.dumps(one.to_json(), allow_nan=False)
         assert one.claim.endswith(".")
@@ -254,17 +260,32 @@ def test_gain_names_what_differs_and_prefers_the_same_device(tmp_path):
     assert "where phase9 on 16.0 GiB takes 172 ms/proof: it" in found.claim
 
 
+def test_without_a_baseline_nothing_is_gained(tmp_path):
+    (found,) = found_by("gain_over_baseline", phase10_roomy(tmp_path))
+    assert (found.role, found.aspect) == ("context", "coverage")
+    assert "there is no completed run of phase9 of the same origin" in found.claim
+
+
+# --- metrics_not_comparable ------------------------------------------------------------------------------------------
+
+
 def test_unlike_conditions_and_unlike_kinds_are_refused(tmp_path):
     candidate, baseline = phase10_roomy(tmp_path), phase9_like(tmp_path)
     other = with_info(baseline, conditions={**baseline.info.conditions, "workload": "larger"})
-    (found,) = found_by("gain_over_baseline", candidate, other)
+    (found,) = found_by("metrics_not_comparable", candidate, other)
     assert (found.role, found.aspect) == ("context", "coverage")
     assert "they differ in workload example against larger" in found.claim
+    assert found.evidence == ({"condition": "workload", "candidate": "example", "baseline": "larger"},)
     record = {"kind": "prove_time", "value": 0.3, "obtained": "measured", "label": "", "conditions": {}}
-    (found,) = found_by("gain_over_baseline", candidate, with_info(baseline, metrics=(record,)))
+    unlike = with_info(baseline, metrics=(record,))
+    (found,) = found_by("metrics_not_comparable", candidate, unlike)
     assert "batch_average and prove_time are different things; they cannot be compared" in found.claim
-    (found,) = found_by("gain_over_baseline", candidate)
-    assert "there is no completed run of phase9 of the same origin" in found.claim
+    assert found_by("gain_over_baseline", candidate, other) == found_by("gain_over_baseline", candidate, unlike) == []
+
+
+def test_alike_figures_are_not_refused(tmp_path):
+    assert found_by("metrics_not_comparable", phase10_roomy(tmp_path), phase9_like(tmp_path)) == []
+    assert found_by("metrics_not_comparable", phase10_roomy(tmp_path)) == []
 
 
 # --- locks -----------------------------------------------------------------------------------------------------------

@@ -11,8 +11,6 @@ from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds
 
-_SATURATED = 0.9  # a device this busy between its first and last kernel is the limit itself
-
 
 @finding
 def bottleneck(case: Case) -> Iterator[Finding]:
@@ -39,20 +37,17 @@ def _unknown(case: Case, run: Run) -> Finding:
 def _explained(case: Case, run: Run, device: dict[str, object]) -> Finding:
     causes = occupancy.idle(run)
     causes = causes[causes["device"] == device["device"]]
-    times = dict(zip(causes["cause"], causes["time_ns"].tolist(), strict=True))
-    inner = device["window_ns"] - times.get("ramp", 0) - times.get("drain", 0)
-    busy_share = device["kernel_busy_ns"] / max(inner, 1)
-    between = {cause: time for cause, time in times.items() if cause not in ("ramp", "drain")}
-    worst = max(between, key=between.get, default=None)
+    bound = next(one for one in occupancy.bindings(run) if one.device == device["device"])
+    busy_share, between, inner = bound.busy_share, bound.between_ns, bound.inner_ns
     head = (
         f"{run.info.policy} {memory(case.limit_bytes(run))} in {run_kind(run)}: kernels run"
         f" {percent(device['kernel_occupancy'])} of the wall time ({percent(busy_share)} between the first and the"
         f" last), calls {percent(device['call_occupancy'])}"
     )
-    if worst is None or busy_share >= _SATURATED:
+    if bound.cause == "device":
         claim, gist = f"{head}; the device is the bottleneck.", "is bound by the device"
     else:
-        owed = occupancy.cause_named(worst).owed_to
+        owed = bound.owed_to
         listed = sorted(between.items(), key=lambda item: -item[1])[:3]
         shares = ", ".join(
             f"{percent(time / inner)} {occupancy.cause_named(cause).idles} ({format_seconds(time * 1e-9)})"

@@ -13,6 +13,7 @@ from cuzklab.analysis.phrases import (
     failed_request,
     listing,
     memory,
+    options_of,
     run_kind,
     sentence_case,
     worker,
@@ -47,7 +48,7 @@ def design_infeasible_here(case: Case) -> Iterator[Finding]:
         peers = case.select(policy, RECORDED, limit_bytes=limit_bytes) if limit_bytes else ()
         yield Finding(
             id="design_infeasible_here",
-            claim=f"{policy}{_options(run)} {what} {memory(limit_bytes)}; {schedule} {number} steps: "
+            claim=f"{policy}{options_of(run)} {what} {memory(limit_bytes)}; {schedule} {number} steps: "
             f"{_how(run)}.{_reproduced(peers, run.info.outcome, case)}",
             role=roles.get(policy, "context"),
             certainty="proved",
@@ -70,11 +71,6 @@ def _figures(run: Run, number: int) -> tuple[Metric, ...]:
         if request["short_bytes"] > 0:
             found.append(figure(run, "size", request["short_bytes"], "short by"))
     return tuple(found)
-
-
-def _options(run: Run) -> str:
-    options = run.info.conditions.get("options") or {}
-    return f" ({', '.join(f'{name} {value}' for name, value in options.items())})" if options else ""
 
 
 def _what(run: Run) -> str:

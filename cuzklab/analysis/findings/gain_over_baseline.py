@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from cuzklab.analysis.case import RECORDED, Case, metric
+from cuzklab.analysis.case import RECORDED, Case
 from cuzklab.analysis.compare import JUDGED_BY, MIN_SAMPLES, Comparison, compare_repeated, differing, unlike
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import differences, memory, percent, run_kind
+from cuzklab.analysis.phrases import differences, memory, options_of, percent, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, MetricKindError, format_value
+from cuzklab.units import Metric, format_value
+
+_OF_A_REPETITION = ("seed", "repeat")  # a simulation is repeated with another seed
 
 
 @finding
 def gain_over_baseline(case: Case) -> Iterator[Finding]:
-    """One finding for completed runs of the candidate under equal conditions; of context where nothing compares."""
+    """One finding for completed runs of the candidate under equal conditions; of context where there is no baseline."""
     for group in alike_groups(case, case.select(case.candidate, RECORDED, ("ok",))):
         run = group[0]
         baselines = case.select(case.baseline, (run.info.origin,), ("ok",))
@@ -22,8 +24,7 @@ def gain_over_baseline(case: Case) -> Iterator[Finding]:
             continue
         alike = [other for other in baselines if not unlike(run, other)]
         if not alike:
-            yield _incomparable(case, run, f"they differ in {differences(unlike(run, baselines[0]))}", baselines[:1])
-            continue
+            continue  # `metrics_not_comparable` says why
         limit_bytes = case.limit_bytes(run)
         # The fairest baseline: the same device, then the fewest knobs turned.
         others = min(
@@ -31,38 +32,22 @@ def gain_over_baseline(case: Case) -> Iterator[Finding]:
             key=lambda some: (case.limit_bytes(some[0]) != limit_bytes, len(differing(run, some[0]))),
         )
         found = [result for kind in JUDGED_BY if (result := compare_repeated(group, others, kind)) is not None]
-        if not found:
-            yield _incomparable(case, run, _refusal(run, others[0]), others[:1])
-            continue
-        yield _gain(case, group, others, found)
+        if found:
+            yield _gain(case, group, others, found)
 
 
 def alike_groups(case: Case, runs: Sequence[Run]) -> list[tuple[Run, ...]]:
     """Runs gathered by origin, limit and conditions, so that repetitions of one thing stand together."""
     groups: dict[tuple[str, int | None, str], list[Run]] = {}
     for run in runs:
-        conditions = repr(sorted(run.info.conditions.items(), key=str))
+        conditions = repr(
+            sorted((item for item in run.info.conditions.items() if item[0] not in _OF_A_REPETITION), key=str)
+        )
         groups.setdefault((run.info.origin, case.limit_bytes(run), conditions), []).append(run)
     return [tuple(group) for group in groups.values()]
 
 
-def _refusal(run: Run, other: Run) -> str:
-    """Why two runs that share no figure of time cannot be compared."""
-    mine, theirs = _first_time(run), _first_time(other)
-    if mine is None or theirs is None:
-        return f"{(run if mine is None else other).name} has no figure of time"
-    try:
-        mine.ratio(theirs)
-    except MetricKindError as error:
-        return str(error)
-    return f"the {theirs.kind} of {other.name} is zero"
-
-
-def _first_time(run: Run) -> Metric | None:
-    return next((found for kind in JUDGED_BY if (found := metric(run, kind)) is not None), None)
-
-
-def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run, ...] = ()) -> Finding:
+def _incomparable(case: Case, run: Run, why: str) -> Finding:
     return Finding(
         id="gain_over_baseline",
         claim=f"What {case.candidate} gains over {case.baseline} in {run_kind(run)} {memory(case.limit_bytes(run))}"
@@ -71,7 +56,7 @@ def _incomparable(case: Case, run: Run, why: str, others: list[Run] | tuple[Run,
         certainty=certainty_of(run),
         figures=(),
         evidence=(),
-        runs=(run.name, *(other.name for other in others)),
+        runs=(run.name,),
         would_change=f"a run of {case.baseline} under the same conditions",
         aspect="coverage",
         subject=case.candidate,
@@ -87,9 +72,9 @@ def _gain(case: Case, group: tuple[Run, ...], others: tuple[Run, ...], found: li
     limit_bytes, other_limit_bytes = case.limit_bytes(run), case.limit_bytes(other)
     on_other = "" if other_limit_bytes == limit_bytes else f" {memory(other_limit_bytes)}"
     claim = (
-        f"{case.candidate} {memory(limit_bytes)} takes {_value(judged.candidate)} ({judged.candidate.kind}) in"
-        f" {run_kind(run)} where {case.baseline}{on_other} takes {_value(judged.baseline)}: it {_change(judged)}"
-        f"{_noise(judged)}."
+        f"{case.candidate}{options_of(run)} {memory(limit_bytes)} takes {_value(judged.candidate)}"
+        f" ({judged.candidate.kind}) in {run_kind(run)} where {case.baseline}{on_other} takes"
+        f" {_value(judged.baseline)}: it {_change(judged)}{_noise(judged)}."
     )
     if turned:
         claim += f" They differ in {differences(turned)}."

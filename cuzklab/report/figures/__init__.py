@@ -7,6 +7,7 @@ tables.
 
 from cuzklab.report.figures.axes import Absent
 from cuzklab.report.figures.contention import lock_waits
+from cuzklab.report.figures.critical import critical_paths
 from cuzklab.report.figures.idle import device_time
 from cuzklab.report.figures.lanes import timeline
 from cuzklab.report.figures.memory import device_memory
@@ -14,5 +15,6 @@ from cuzklab.report.figures.overlap import overlap_map, what_is_hidden
 from cuzklab.report.figures.roofline import roofline
 
 __all__ = [
-    "Absent", "device_memory", "device_time", "lock_waits", "overlap_map", "roofline", "timeline", "what_is_hidden",
+    "Absent", "critical_paths", "device_memory", "device_time", "lock_waits", "overlap_map", "roofline", "timeline",
+    "what_is_hidden",
 ]  # fmt: skip

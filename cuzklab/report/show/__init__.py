@@ -1,12 +1,25 @@
 """The sections of a post-mortem, each a call: what a notebook cell says is what it shows.
 
 Every function displays something and returns nothing. They take runs, or a `PostMortem`; figures have their tables
-with them. `conclusions`: verdict and findings; `conditions`: designs, setup, provenance; `runs`: what was checked and
-what ran; `predictions`: figures of simulations; `kernels`: benches; `sampled`: stacks of CPU stages; `capture`: one
-recording by itself, called as `show.capture.NAME`; `words`: what things are called.
+with them. `attribution`: where time goes; `conclusions`: verdict and findings; `conditions`: designs, setup,
+provenance; `runs`: what was checked and what ran; `predictions`: figures of simulations; `kernels`: benches;
+`sampled`: stacks of CPU stages; `capture`: one recording by itself, called as `show.capture.NAME`; `words`: what things
+are called.
 """
 
 from cuzklab.report.show import capture
+from cuzklab.report.show.attribution import (
+    against_baseline,
+    contention,
+    critical_path,
+    fits,
+    lock_orders,
+    of_run,
+    predicted,
+    queues,
+    scores,
+    stage_comparison,
+)
 from cuzklab.report.show.conclusions import findings, summary, verdict
 from cuzklab.report.show.conditions import program, provenance, setup
 from cuzklab.report.show.kernels import conclude_kernels, roofline, trial
@@ -15,7 +28,8 @@ from cuzklab.report.show.runs import checks, counterexample, device_time, lock_t
 from cuzklab.report.show.sampled import stacks
 
 __all__ = [
-    "capture", "checks", "conclude_kernels", "counterexample", "device_time", "findings", "lock_table", "memory",
-    "metrics", "overlaps", "program", "provenance", "published", "roofline", "run", "setup", "stacks", "summary",
-    "timeline", "trial", "verdict",
+    "against_baseline", "capture", "checks", "conclude_kernels", "contention", "counterexample", "critical_path",
+    "device_time", "findings", "fits", "lock_orders", "lock_table", "memory", "metrics", "of_run", "overlaps",
+    "predicted", "program", "provenance", "published", "queues", "roofline", "run", "scores", "setup", "stacks",
+    "stage_comparison", "summary", "timeline", "trial", "verdict",
 ]  # fmt: skip

@@ -60,7 +60,7 @@ def counterexample(run: Run) -> None:
 
 
 def run(run: Run) -> None:
-    """One run: how it ended, its figures, timeline, device memory and locks."""
+    """One run: how it ended, its figures, and its timeline."""
     ok = run.info.outcome == "ok"
     ended = badge(OUTCOMES[run.info.outcome], "ok" if ok else "failed")
     display.heading(label(run), f"{badge(SURE_BY_ORIGIN[run.info.origin])} {ended}")
@@ -74,8 +74,6 @@ def run(run: Run) -> None:
             + "</p>"
         )
     timeline(run)
-    memory(run)
-    lock_table(run)
 
 
 def timeline(run: Run, start_s: float | None = None, end_s: float | None = None) -> None:

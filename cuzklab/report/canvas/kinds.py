@@ -1,0 +1,102 @@
+"""Kinds of spans: what has one colour, one pattern and one entry of the legend."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cuzklab.report import theme
+from cuzklab.report.figures.axes import short_worker
+
+MOST_NAMES = 24  # kinds of stages and ranges; a capture may have hundreds of names, of which the longest have a kind
+_OTHERS = "others"
+_WAITS = {"lock": ("waits for a lock", "/"), "queue": ("waits for work", ".")}
+_OTHER_WAIT = ("waits otherwise", "x")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a kind of span looks.
+
+    Attributes
+    ----------
+    name : str
+        For the legend. It may come from a trace.
+    role : {"work", "wait", "hold", "copy", "memory", "call"}
+    colour : str
+        ``#rrggbb``.
+    pattern : str
+        One of `theme.PATTERNS`, drawn over the colour; colour alone carries nothing.
+    """
+
+    name: str
+    role: str
+    colour: str
+    pattern: str = ""
+
+
+def kinds_of(
+    bars: pd.DataFrame, workers: list[str], foreign: bool = False
+) -> tuple[tuple[Kind, ...], NDArray[np.int64]]:
+    """The kinds of a timeline's bars in the order of the legend, and the kind of each bar.
+
+    Parameters
+    ----------
+    bars : DataFrame
+        Of `frames.timeline`.
+    workers : list of str
+        Workers with a colour, which holds of locks take.
+    foreign : bool
+        A capture of another program: its names get colours that differ in this picture.
+    """
+    category, categories = pd.factorize(bars["category"])
+    holds = bars["category"] == "hold"
+    stage = bars["label"].astype(str).str.partition(".")[0] if len(bars) else bars["label"].astype(str)
+    name = bars["worker"].where(holds, stage).astype(str)
+    text, texts = pd.factorize(name)
+    pairs, of_pair = np.unique(category * max(len(texts), 1) + text, return_inverse=True)
+    keys = [(str(categories[pair // len(texts)]), str(texts[pair % len(texts)])) for pair in pairs]
+    lengths = np.bincount(of_pair, (bars["end_ns"] - bars["start_ns"]).to_numpy(float), minlength=len(keys))
+    named = [place for place in np.argsort(-lengths, kind="stable") if _is_work(keys[place][0])]
+    known = {*theme.STAGE_COLOURS}
+    rare = {keys[place][1] for place in named} - known
+    kept = {keys[place][1] for place in [p for p in named if keys[p][1] in rare][:MOST_NAMES]}
+    apart = theme.colours_apart(sorted(kept)) if foreign else {}
+    found = [_kind(category, text, workers, rare - kept, apart) for category, text in keys]
+    kinds = tuple(sorted(dict.fromkeys(found), key=_rank))
+    place = {kind: number for number, kind in enumerate(kinds)}
+    places = np.array([place[kind] for kind in found], dtype=np.int64)
+    return kinds, places[of_pair] if len(bars) else np.zeros(0, dtype=np.int64)
+
+
+def _is_work(category: str) -> bool:
+    return category not in ("hold", "transfer", "memory", "call") and not category.startswith("wait:")
+
+
+def _kind(category: str, text: str, workers: list[str], rare: set[str], apart: dict[str, str]) -> Kind:
+    if category.startswith("wait:"):
+        words, pattern = _WAITS.get(category.removeprefix("wait:"), _OTHER_WAIT)
+        return Kind(words, "wait", theme.WAIT, pattern)
+    if category == "hold":
+        place = workers.index(text) if text in workers else 0
+        pattern = theme.PATTERNS[place % len(theme.PATTERNS)]
+        return Kind(
+            f"held by {short_worker(text) or 'nobody known'}", "hold", theme.colour_of_worker(text, workers), pattern
+        )
+    if category == "transfer":
+        return Kind("copy", "copy", theme.STAGE_COLOURS["upload"])
+    if category == "memory":
+        return Kind("pin, allocate, free", "memory", theme.STAGE_COLOURS["pin"])
+    if category == "call":
+        return Kind("call (one partition)", "call", theme.WAIT)
+    if text in rare:
+        return Kind(_OTHERS, "work", theme.WAIT)
+    return Kind(text, "work", apart.get(text) or theme.colour_of_stage(text))
+
+
+def _rank(kind: Kind) -> tuple[object, ...]:
+    roles = ("call", "wait", "work", "copy", "memory", "hold")
+    order = theme.STAGE_ORDER
+    stage = order.index(kind.name) if kind.name in order else len(order)
+    return roles.index(kind.role), stage, kind.name == _OTHERS, kind.name

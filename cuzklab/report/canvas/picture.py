@@ -1,0 +1,263 @@
+"""What a timeline draws, out of a run: lanes and rows of spans by kind, and device memory below them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cuzklab.analysis import frames
+from cuzklab.report.canvas.columns import encode
+from cuzklab.report.canvas.kinds import Kind, kinds_of
+from cuzklab.report.canvas.memory import Memory, memory_of
+from cuzklab.report.canvas.rows import rows_of
+from cuzklab.report.figures.axes import ordered, short_worker, workers_of
+from cuzklab.report.naming import label
+from cuzklab.trace import Run
+
+_LONGEST_TEXT = 400  # characters of a name; templates of C++ are longer and say no more
+_SECTIONS = {
+    "gpu": "GPU workers", "lock": "locks: who holds them", "device": "device, by stream", "other": "other threads",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A lane: its heading's section, the name that the trace gives it, and a shorter one for the margin."""
+
+    section: str
+    group: str
+    name: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A run as a timeline draws it.
+
+    Attributes
+    ----------
+    title, unit : str
+        `unit` is ns, or step for a counterexample.
+    origin_ns, length_ns : int
+        Times of spans count from the origin.
+    lanes : tuple of Lane
+    row_lane, row_first, row_count : ndarray of int64, shape (r,)
+        The lane of each row, and which spans are in it. Spans of a row are in order and do not overlap.
+    kinds : tuple of Kind
+    strings : tuple of str
+        Names, which `label`, `worker` and `partition` of a span are places in.
+    start, length : ndarray of int64, shape (n,)
+    kind, label, worker, partition : ndarray of int64, shape (n,)
+    open : ndarray of bool, shape (n,)
+        Not ended when the recording was.
+    merged : ndarray of int64, shape (n,)
+        How many spans of the run it stands for; above 1 only in a picture that was thinned.
+    source : ndarray of int64, shape (n,)
+        The row of `frames.timeline` that it is. It is not drawn.
+    memory : tuple of Memory
+        One a device.
+    note : str
+        What is missing from the picture, in one sentence.
+    """
+
+    title: str
+    unit: str
+    origin_ns: int
+    length_ns: int
+    lanes: tuple[Lane, ...]
+    row_lane: NDArray[np.int64]
+    row_first: NDArray[np.int64]
+    row_count: NDArray[np.int64]
+    kinds: tuple[Kind, ...]
+    strings: tuple[str, ...]
+    start: NDArray[np.int64]
+    length: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    label: NDArray[np.int64]
+    worker: NDArray[np.int64]
+    partition: NDArray[np.int64]
+    open: NDArray[np.bool_]
+    merged: NDArray[np.int64]
+    source: NDArray[np.int64]
+    memory: tuple[Memory, ...] = ()
+    note: str = ""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def to_bytes(self) -> bytes:
+        """The picture for the canvas (see `columns`)."""
+        memory, memory_columns, segments = Memory.columns(self.memory)
+        header = {
+            "title": self.title,
+            "unit": self.unit,
+            "length": max(self.length_ns, 1),
+            "spans": int(self.merged.sum()),
+            "note": self.note,
+            "lanes": [asdict(lane) for lane in self.lanes],
+            "kinds": [asdict(kind) for kind in self.kinds],
+            "strings": self.strings,
+            "memory": memory,
+        }
+        columns = {name: getattr(self, name) for name in (
+            "row_lane", "row_first", "row_count", "start", "length", "kind", "label", "worker", "partition", "merged",
+        )}  # fmt: skip
+        columns["open"] = self.open.astype(np.int64)
+        return encode(header, columns | memory_columns, {"start": "row"} | segments)
+
+
+def picture_of(run: Run, *, title: str = "", memory: bool = True) -> Picture:
+    """Everything in a run that has an extent in time, and its device memory.
+
+    Parameters
+    ----------
+    run : Run
+    title : str
+        By default what reports call the run.
+    memory : bool
+        Whether device memory is in it.
+    """
+    origin, end = frames.window(run)
+    if run.info.time_unit != "ns":
+        origin = 0
+    bars = frames.timeline(run)
+    return Picture(
+        title=title or label(run),
+        unit="ns" if run.info.time_unit == "ns" else "step",
+        origin_ns=origin,
+        length_ns=end - origin,
+        memory=memory_of(run, origin) if memory else (),
+        **_spans(run, bars, origin),
+    )
+
+
+def _spans(run: Run, bars: pd.DataFrame, origin: int) -> dict[str, object]:
+    lanes, lane_of = _lanes(run, bars)
+    kinds, kind_of = kinds_of(bars, workers_of(run), foreign=run.info.origin == "imported")
+    start = bars["start_ns"].to_numpy(np.int64) - origin
+    length = np.maximum(bars["end_ns"].to_numpy(np.int64) - origin - start, 0)
+    order = np.lexsort((-length, start, lane_of))
+    lane_of, start, length = lane_of[order], start[order], length[order]
+    row = np.zeros(len(order), dtype=np.int64)
+    edges = np.searchsorted(lane_of, np.arange(len(lanes) + 1))
+    for first, last in zip(edges[:-1], edges[1:], strict=True):
+        row[first:last] = rows_of(start[first:last], start[first:last] + length[first:last])
+    by_row = np.lexsort((start, row, lane_of))
+    order, lane_of, row, start, length = order[by_row], lane_of[by_row], row[by_row], start[by_row], length[by_row]
+    begins = np.flatnonzero(np.diff(lane_of, prepend=-1) | np.diff(row, prepend=-1))
+    strings, codes = _texts(bars["label"], bars["worker"], bars["partition"])
+    return {
+        "lanes": tuple(lanes),
+        "row_lane": lane_of[begins],
+        "row_first": begins,
+        "row_count": np.diff(np.append(begins, len(order))),
+        "kinds": kinds,
+        "strings": strings,
+        "start": start,
+        "length": length,
+        "kind": kind_of[order],
+        "label": codes[0][order],
+        "worker": codes[1][order],
+        "partition": codes[2][order],
+        "open": bars["open"].to_numpy(bool)[order],
+        "merged": np.ones(len(order), dtype=np.int64),
+        "source": order.astype(np.int64),
+    }
+
+
+def _texts(*columns: pd.Series) -> tuple[tuple[str, ...], list[NDArray[np.int64]]]:
+    """All texts once, and the place of each column's among them."""
+    codes, texts = pd.factorize(pd.concat(columns, ignore_index=True).astype(object), use_na_sentinel=False)
+    length = len(columns[0])
+    parts = [codes[place * length : (place + 1) * length].astype(np.int64) for place in range(len(columns))]
+    return tuple(str(text)[:_LONGEST_TEXT] for text in texts), parts
+
+
+def _lanes(run: Run, bars: pd.DataFrame) -> tuple[list[Lane], NDArray[np.int64]]:
+    """Lanes from top to bottom, and the lane of each bar.
+
+    Workers that use a device with their threads, locks, devices by stream, the other threads.
+    """
+    stream = _stream_names(bars)
+    name = bars["lane"].where(stream == "", bars["lane"].astype(str) + " · " + stream)
+    codes, keys = pd.factorize(pd.MultiIndex.from_arrays([bars["group"], name]))
+    users = {str(worker) for worker in bars.loc[bars["category"].isin(("hold", "gpu")), "worker"].unique()}
+    found: dict[str, list[str]] = {"gpu": [], "lock": [], "device": [], "other": []}
+    for group, lane in keys:
+        owner = str(lane).partition("/")[0]
+        section = group if group != "worker" else "gpu" if owner in users else "other"
+        found[section].append(str(lane))
+    lanes, places = [], {}
+    for section, names in found.items():
+        owners = ordered(lane.partition("/")[0] for lane in names)
+        in_order = ordered(names) if section == "device" else sorted(
+            [*ordered(names), *(lane for lane in names if not lane)],
+            key=lambda lane: owners.index(lane.partition("/")[0]) if lane.partition("/")[0] in owners else -1,
+        )  # fmt: skip
+        for lane in in_order:
+            group = "worker" if section in ("gpu", "other") else section
+            places[group, lane] = len(lanes)
+            words = short_worker(lane) if section in ("gpu", "other") else lane
+            if section == "device" and " · " in lane:
+                words = f"{lane.partition(' ')[0]} {lane.partition(' · ')[2]}"
+            lanes.append(Lane(_SECTIONS[section], group, lane[:_LONGEST_TEXT], words[:_LONGEST_TEXT] or "(no name)"))
+    place_of_code = np.array([places[group, str(lane)] for group, lane in keys], dtype=np.int64)
+    return lanes, place_of_code[codes] if len(codes) else np.zeros(0, dtype=np.int64)
+
+
+def _stream_names(bars: pd.DataFrame) -> pd.Series:
+    """Streams as lanes name them: one that is made anew for each partition is told by whose it is and what it does."""
+    pairs = bars[["stream", "partition", "worker"]].astype(str)
+    codes, keys = pd.factorize(pd.MultiIndex.from_frame(pairs))
+    names = [
+        f"{short_worker(worker)} {stream.removeprefix(f'{partition}.')}".strip()
+        if partition and stream.startswith(f"{partition}.")
+        else stream
+        for stream, partition, worker in keys
+    ]
+    return pd.Series(np.array([*names, ""], dtype=object)[codes], index=bars.index)
+
+
+def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right")) -> Picture:
+    """Two pictures one above the other on one axis, both from their own origin."""
+    if left.unit != right.unit:
+        raise ValueError(f"a picture in {left.unit} and one in {right.unit} have no common axis")
+    kinds = tuple(dict.fromkeys((*left.kinds, *right.kinds)))
+    strings = (*left.strings, *right.strings)
+    texts, spans, lanes = len(left.strings), len(left), len(left.lanes)
+    place = {kind: number for number, kind in enumerate(kinds)}
+
+    def recoded(of: Picture) -> NDArray[np.int64]:
+        places = np.array([place[kind] for kind in of.kinds], dtype=np.int64)
+        return places[of.kind] if len(of.kind) else of.kind
+
+    def both(column: str, shift: int = 0) -> NDArray[np.int64]:
+        return np.concatenate((getattr(left, column), getattr(right, column) + shift))
+
+    return replace(
+        left,
+        title=f"{names[0]} above {names[1]}",
+        origin_ns=0,
+        length_ns=max(left.length_ns, right.length_ns),
+        lanes=tuple(
+            replace(lane, section=f"{name} · {lane.section}")
+            for name, of in zip(names, (left, right), strict=True)
+            for lane in of.lanes
+        ),
+        row_lane=both("row_lane", lanes),
+        row_first=both("row_first", spans),
+        row_count=both("row_count"),
+        kinds=kinds,
+        strings=strings,
+        kind=np.concatenate((recoded(left), recoded(right))),
+        **{name: both(name, texts) for name in ("label", "worker", "partition")},
+        **{name: both(name) for name in ("start", "length", "open", "merged", "source")},
+        memory=tuple(
+            replace(of, title=f"{name} · {of.title}")
+            for name, picture in zip(names, (left, right), strict=True)
+            for of in picture.memory
+        ),
+        note=" ".join(filter(None, (left.note, right.note))),
+    )  # fmt: skip

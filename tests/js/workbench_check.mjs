@@ -1,0 +1,159 @@
+// Drives the workbench in a real JupyterLab, in headless Chromium, as a person would, and reports what it saw as JSON.
+//
+//   node workbench_check.mjs URL SHOTS_FOLDER
+//
+// URL is what `cuzklab lab` prints. playwright-core is taken from $CUZKLAB_NODE_MODULES or from the nearest node_modules.
+import { createRequire } from "node:module";
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+function nodeModules() {
+  if (process.env.CUZKLAB_NODE_MODULES) return process.env.CUZKLAB_NODE_MODULES;
+  for (let folder = here; ; folder = path.dirname(folder)) {
+    if (existsSync(path.join(folder, "node_modules", "playwright-core"))) return path.join(folder, "node_modules");
+    if (folder === path.dirname(folder)) throw new Error("playwright-core not found; set CUZKLAB_NODE_MODULES");
+  }
+}
+const { chromium } = createRequire(path.join(nodeModules(), "x.js"))("playwright-core");
+const [url, shots] = process.argv.slice(2);
+const began = Date.now();
+const told = (words) => process.stderr.write(`${((Date.now() - began) / 1000).toFixed(1)} s  ${words}\n`);
+
+// What JupyterLab itself is known to print as an error, by exact text, and why. Nothing else is forgiven.
+const KNOWN = [];
+
+const report = { errors: [], latency_ms: [], foreign: [] };
+const browser = await chromium.launch({
+  executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
+  args: [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+  ],
+});
+const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+const page = await context.newPage();
+page.setDefaultTimeout(45000);
+page.on("pageerror", (error) => report.errors.push(`page: ${error.message}`));
+page.on("console", (message) => {
+  if (message.type() === "error" && !KNOWN.includes(message.text())) report.errors.push(`console: ${message.text()} (${message.location().url})`);
+});
+page.on("request", (request) => {
+  if (!["127.0.0.1", ""].includes(new URL(request.url()).hostname)) report.foreign.push(request.url());
+});
+const shot = (name) => page.screenshot({ path: path.join(shots, `${name}.png`) });
+const sized = async (width, height) => { await page.setViewportSize({ width, height }); await page.waitForFunction(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))); };
+const command = (name, args) => page.evaluate(([one, given]) => window.jupyterapp.commands.execute(one, given), [name, args]);
+
+async function open(address) {
+  await page.goto(address);
+  await page.waitForSelector(".jp-Notebook .jp-Cell");
+  await page.waitForFunction(() => window.jupyterapp?.shell.currentWidget?.sessionContext);
+}
+
+try {
+  await open(`${url}&reset`);
+  await page.waitForFunction(() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === "idle");
+  told("JupyterLab is open");
+  await command("notebook:run-all-cells");
+  const bench = page.locator(".jp-OutputArea .cz-design").first();
+  await bench.locator(".cz-card").first().waitFor();
+  told("the bench has drawn");
+  await bench.locator(".cz-check").first().waitFor();
+  await bench.scrollIntoViewIfNeeded();
+  await shot("bench-1440");
+
+  // Sliders: one move at a time, each measured from the input event to the drawn picture.
+  const drawn = async (act) => {
+    const before = Number(await bench.getAttribute("data-drawn"));
+    await act();
+    await page.waitForFunction(([number]) => { const one = document.querySelector(".cz-design"); return Number(one.dataset.drawn) > number && one.dataset.state === "drawn"; }, [before]);
+    report.latency_ms.push(Number(await bench.getAttribute("data-latency")));
+  };
+  const slide = (name, value) => bench.locator(`input[data-knob="${name}"]`).evaluate((slider, now) => {
+    slider.value = now;
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+  }, value);
+  await bench.getByRole("button", { name: "Pin as baseline" }).click();
+  for (const [name, value] of [["gw", 3], ["gw", 4], ["pw", 14], ["gt", 64], ["j", 3], ["vram_gib", 24], ["link_gb_per_s", 26], ["vram_gib", 16], ["gw", 2], ["pw", 10]])
+    await drawn(() => slide(name, value));
+  const gw = bench.locator('input[data-knob="gw"]');
+  await gw.focus();
+  await drawn(() => page.keyboard.press("ArrowRight")); // by keyboard alone
+  // A burst must end at the last value and be answered by few pictures.
+  const first = Number(await bench.getAttribute("data-drawn"));
+  await bench.locator('input[data-knob="pw"]').evaluate((slider) => {
+    for (let value = 1; value <= 24; value += 1) { slider.value = value; slider.dispatchEvent(new Event("input", { bubbles: true })); }
+  });
+  await page.waitForFunction(() => { const one = document.querySelector(".cz-design"); return one.dataset.state === "drawn" && one.textContent.includes("pw 10 → 24"); });
+  report.pictures_for_burst = Number(await bench.getAttribute("data-drawn")) - first;
+  told(`sliders: ${report.latency_ms.map((one) => one.toFixed(0)).join(" ")} ms`);
+
+  // A design that the checker refuses, with its schedule.
+  await bench.locator("select").first().selectOption("phase10_nested");
+  await bench.locator(".cz-check.cz-bad").first().waitFor();
+  report.refusal = await bench.locator(".cz-check").first().textContent();
+  report.schedule_rows = await bench.locator("details[open] tbody tr").count();
+  await shot("refused-1440");
+  await bench.locator("select").first().selectOption("phase9");
+  await page.waitForFunction(() => document.querySelector(".cz-design .cz-check.cz-good"));
+
+  // A wait: by key, then by click.
+  await bench.locator("canvas").first().focus();
+  await page.keyboard.press("n");
+  report.wait_by_key = await bench.locator(".cz-chosen").textContent();
+  await page.keyboard.press("0");
+  told(`wait: ${report.wait_by_key}`);
+
+  // A live run: stopped while it goes on, with the kernel answering meanwhile.
+  const live = page.locator(".cz-live").first();
+  const run = bench.getByRole("button", { name: "Run for real" });
+  await run.click();
+  await page.waitForFunction(() => Number(document.querySelector(".cz-live").dataset.frames) >= 8);
+  const from = Date.now(), frames = Number(await live.getAttribute("data-frames"));
+  await page.waitForFunction((now) => Number(document.querySelector(".cz-live").dataset.frames) >= now + 8, frames);
+  report.frames_per_s = 8000 / (Date.now() - from);
+  report.kernel_round_trip_ms = await page.evaluate(async () => {
+    const started = performance.now();
+    const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+    await kernel.requestExecute({ code: "1 + 1", silent: true }).done;
+    return performance.now() - started;
+  });
+  await live.scrollIntoViewIfNeeded();
+  await shot("live-1440");
+  await live.getByRole("button", { name: "Stop" }).click();
+  await page.waitForFunction(() => document.querySelector(".cz-live").dataset.state === "stopped");
+  report.stopped = await live.locator("b").first().textContent();
+  told(`live: ${report.frames_per_s.toFixed(1)} frames/s, kernel answers in ${report.kernel_round_trip_ms.toFixed(0)} ms, ${report.stopped}`);
+  await run.click();
+  await page.waitForFunction(() => ["done", "failed"].includes(document.querySelector(".cz-live").dataset.state), null, { timeout: 60000 });
+  report.finished = await live.innerText();
+  await live.scrollIntoViewIfNeeded();
+  await shot("run-done-1440");
+  told("a live run came to its end");
+
+  await sized(1024, 768);
+  await bench.scrollIntoViewIfNeeded();
+  await shot("bench-1024");
+  await sized(1440, 900);
+
+  // Save, end the kernel, and open the notebook anew without one: the last state is there.
+  await command("docmanager:save");
+  await page.waitForFunction(() => !window.jupyterapp.shell.currentWidget.model.dirty);
+  await page.evaluate(async () => { const { sessionContext } = window.jupyterapp.shell.currentWidget; await sessionContext.shutdown(); });
+  told("saved, kernel ended");
+  await open(`${url}&reset`);
+  const again = page.locator(".jp-OutputArea .cz-design").first();
+  await again.locator(".cz-card").first().waitFor();
+  report.reopened = { policy: await again.locator("select").first().inputValue(), pw: await again.locator('input[data-knob="pw"]').inputValue(), cards: await again.locator(".cz-card").count() };
+  await again.scrollIntoViewIfNeeded();
+  await shot("reopened-1440");
+  told("reopened");
+} catch (error) {
+  report.failure = error.message;
+  await shot("failure");
+} finally {
+  console.log(JSON.stringify(report));
+  await browser.close();
+}
