@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuzklab import profiles
+from cuzklab import profiles, resources
 from cuzklab.errors import BadInput
 from cuzklab.stages import POREP_32G, STAGES
 from cuzklab.units import GiB, MiB
 
-HARDWARE = Path(profiles.resources.folder("lab")) / "hardware" / "rtx5070ti-7995wx.toml"
-WORKLOAD = Path(profiles.resources.folder("lab")) / "workloads" / "porep-32g.toml"
+HARDWARE = Path(resources.folder("lab")) / "hardware" / "rtx5070ti-7995wx.toml"
+WORKLOAD = Path(resources.folder("lab")) / "workloads" / "porep-32g.toml"
 
 
 def test_published_host():
@@ -23,10 +23,14 @@ def test_published_host():
     assert (hardware.host.cores, hardware.host.memory_bytes) == (96, 755 * GiB)
     assert (hardware.device.vram_bytes, hardware.device.margin_bytes) == (16 * GiB, 512 * MiB)
     assert hardware.transfer.pinned_bytes_per_s == 53e9
-    assert not hardware.calibrated
+    assert hardware.calibrated and hardware.calibration.scatter < 0.05
+    assert hardware.host.available_bytes == 668 * GiB
     assert set(hardware.rates.values) == set(STAGES)
-    assert hardware.stage_threads("b_g2_msm") == 96 and hardware.stage_threads("synthesis") == 1
-    assert hardware.stage_spread("prep_msm") == 0.0
+    assert (
+        hardware.stage_threads("b_g2_msm") == hardware.host.hardware_threads == 192
+        and hardware.stage_threads("synthesis") == 1
+    )
+    assert hardware.stage_spread("b_g2_msm") == 0.0
     assert hardware.device.model.multiprocessors == 70
 
 
@@ -84,8 +88,20 @@ def _with(text: str, old: str, new: str) -> str:
         ("cores = 96", "cores = -1", "field host.cores is -1; it must be at least 1"),
         ("cores = 96", "cores = 9.5", "field host.cores must be a whole number"),
         ("cores = 96", "cores = true", "field host.cores must be a whole number"),
-        ("cores = 96", "cores = 64", "field threads.b_g2_msm is 96, but host.cores is 64"),
-        ("calibrated = false", "calibrated = 0", "field calibrated must be true or false"),
+        (
+            "cores = 96",
+            "cores = 64",
+            "field threads.b_g2_msm is 192, but host.cores and host.threads_per_core make 128",
+        ),
+        ("threads_per_core = 2", "threads_per_core = 1", "field host.smt_yield is "),
+        ('reserved_bytes = "87GiB"', 'reserved_bytes = "755GiB"', "field host.reserved_bytes leaves nothing"),
+        ("pin_excludes_kernels = true", "pin_excludes_kernels = 1", "pin_excludes_kernels must be true or false"),
+        ("[engine]", "[engines]", "unknown field engines"),
+        ("page_locking = 0.13", "pagelocking = 0.13", "unknown field spread.pagelocking"),
+        ("scatter = ", "scatters = ", "unknown field calibration.scatters"),
+        ("scatter_other = 0.084\n", "", "field calibration.scatter_other is missing"),
+        ("members = [\n", "members = [\n  [1.0],\n", "field calibration.members: member 1 must have"),
+        ('constants = ["', 'constants = ["host.colour", "', "'host.colour' is no constant of this profile"),
         ('"755GiB"', '"755 gigs"', "field host.memory_bytes: '755 gigs' is not a size"),
         ('"755GiB"', '"-1"', "field host.memory_bytes: '-1' is not a size"),
         (
@@ -96,21 +112,21 @@ def _with(text: str, old: str, new: str) -> str:
         ("pinned_bytes_per_s = 53e9", "pinned_bytes_per_s = 5e9", "pageable_bytes_per_s is above"),
         ("pinned_bytes_per_s = 53e9", "pinned_bytes_per_s = 0", "must be above 0"),
         ('margin_bytes = "512MiB"', 'margin_bytes = "16GiB"', "device.margin_bytes leaves nothing"),
-        ("memory_efficiency = 0.09", "memory_efficiency = 1.5", "must be above 0, at most 1"),
+        ("memory_bandwidth_bytes_per_s = 300e9", "memory_bandwidth_bytes_per_s = 0", "must be above 0"),
         ("synthesis = 24.91e6", "synthesis = 0", "field rates.synthesis is 0.0; it must be above 0"),
         ("epilogue = 200 ", "epilog = 200 ", "unknown field rates.epilog"),
         ("prep_msm = 172.4e6", "#", "field rates.prep_msm is missing"),
-        ("synthesis = 0.05", "ntt_h = 0.05", "unknown field spread.ntt_h"),
-        ("synthesis = 0.05", "synthesis = 2", "field spread.synthesis is 2.0"),
+        ("prep_msm = 0.13", "ntt_h = 0.13", "unknown field spread.ntt_h"),
+        ("prep_msm = 0.13", "prep_msm = 2", "field spread.prep_msm is 2.0"),
         ("[device]", "[devices]", "unknown field devices"),
         ("[host]", "[[host]]", "host must be a section"),
         ("cores = 96", "cores = [", "not TOML"),
         ("cores = 96", f"cores = 1{'0' * 5000}", "not TOML"),
         ("cores = 96", f"cores = 0x1{'0' * 5000}", "field host.cores is too large"),
         (
-            "memory_efficiency = 0.09",
-            f"memory_efficiency = 1{'0' * 400}",
-            "field host.memory_efficiency is too large",
+            "memory_bandwidth_bytes_per_s = 300e9",
+            f"memory_bandwidth_bytes_per_s = 1{'0' * 400}",
+            "field host.memory_bandwidth_bytes_per_s is too large",
         ),
     ],
 )
@@ -131,7 +147,7 @@ def test_bad_hardware_names_file_and_field(tmp_path, old, new, message):
         ("constraints = 130_278_869", "constraints = 4_294_967_296", "no domain above 2^32"),
         ("tail_share = 0.05", "tail_share = 1.05", "field circuit.tail_share is 1.05"),
         ("[circuit]", "[scaled]\nlog2_domain = 12\n[circuit]", "one of the sections"),
-        ("[circuit]", "[scaled]", "unknown field scaled.constraints"),
+        ("[circuit]", "[scaled]", "unknown field scaled.aux"),
         ('title = "32 GiB PoRep, C2"', 'title = " "', "field title must not be empty"),
     ],
 )

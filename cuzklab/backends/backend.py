@@ -29,6 +29,9 @@ class Backend(Protocol):
     def h_polynomial(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
         """As `host.h_polynomial`, in place."""
 
+    def h_coefficients(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
+        """As `host.h_coefficients`, in place."""
+
     msm_g1: Callable[..., np.ndarray]
     """As `host.msm_g1`."""
     masked_sum_g1: Callable[..., np.ndarray]
@@ -42,6 +45,7 @@ class HostBackend:
 
     name = "host"
     h_polynomial = staticmethod(host.h_polynomial)
+    h_coefficients = staticmethod(host.h_coefficients)
     msm_g1 = staticmethod(host.msm_g1)
     masked_sum_g1 = staticmethod(host.masked_sum_g1)
     masked_sum_g2 = staticmethod(host.masked_sum_g2)

@@ -72,3 +72,10 @@ def checked(name: str, array: np.ndarray, dtype: type, *shape: int | None) -> np
     if not array.flags.c_contiguous:
         raise ValueError(f"{name}: not C-contiguous; use numpy.ascontiguousarray")
     return array
+
+
+def aligned_bytes(count: int) -> np.ndarray:
+    """Memory of so many bytes that begins at a cache line, as vector loads need it."""
+    memory = np.empty(count + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + count]

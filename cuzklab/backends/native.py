@@ -308,14 +308,20 @@ _GROUP = {
     "masked_sum": (None, _POINTER, _POINTER, _U64, _U64, _POINTER, _POINTER),
     "sum": (None, _POINTER, _U64, _POINTER),
     "fixed_base_entries": (_U64, _U32),
-    "fixed_base_scratch_bytes": (_U64,),
+    "fixed_base_entry_bytes": (_U64,),
+    "fixed_base_powers": (None, _POINTER, _U32, _POINTER),
     "fixed_base_table": (None, _POINTER, _U32, _POINTER, _POINTER),
     "fixed_base": (None, _POINTER, _U32, _POINTER, _U64, _POINTER, _POINTER),
     "add": (None, _POINTER, _POINTER, _POINTER),
     "neg": (None, _POINTER, _POINTER),
     "mul": (None, _POINTER, _POINTER, _U32, _POINTER),
     "on_curve": (ctypes.c_int64, _POINTER, _U64, _POINTER),
-    "in_subgroup": (ctypes.c_int64, _POINTER, _U64, _POINTER),
+    "in_subgroup": (ctypes.c_int64, _POINTER, _U64, _POINTER, _POINTER),
+    "lockstep_scratch_bytes": (_U64,),
+    "multiply_each": (None, _POINTER, _POINTER, _U64, _POINTER, _POINTER),
+    "decode": (ctypes.c_int64, _POINTER, _POINTER, _U64, _POINTER, _POINTER),
+    "encode": (None, _POINTER, _U64, _POINTER),
+    "gather": (None, _POINTER, _POINTER, _U64, _POINTER),
 }
 _FIELD = {
     "add": (None, _POINTER, _U64, _POINTER, _U64, _POINTER, _U64),
@@ -330,11 +336,13 @@ _FIELD = {
 _OTHERS = {
     "fr_powers": (None, _POINTER, _POINTER, _U64),
     "fr_sparse_product": (ctypes.c_int64, _POINTER, _POINTER, _POINTER, _POINTER, _U64, _U64, _U64, _POINTER),
+    "fr_check_records": (ctypes.c_int64, _POINTER, _U64, _U32, _U32, _POINTER),
+    "fr_record_products": (ctypes.c_int64, _POINTER, _U64, _U64, _POINTER, _U32, _U32, _POINTER, _POINTER),
     "fr_classify": (None, _POINTER, _U64, _POINTER, _POINTER, _POINTER),
     "ntt_scratch_bytes": (_U64, _U32, _U32),
     "ntt_columns": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 5),
     "ntt_rows": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 3),
-    "ntt_quotient": (None, _POINTER, _POINTER, _POINTER, _U64, _U64),
+    "ntt_quotient": (None, _POINTER, _POINTER, _POINTER, _U64, _U64, _POINTER),
 }
 
 

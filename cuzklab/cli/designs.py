@@ -1,4 +1,4 @@
-"""Verbs on designs: simulate, run."""
+"""The verb run: a design for real, with locks, kernels and proofs, or the same in virtual time."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,6 @@ from cuzklab.cli.options import (
     Vram,
     app,
     backend_in_force,
-    count_of,
     emit,
     format_metric,
     parameters_of,
@@ -27,56 +26,6 @@ from cuzklab.progress import progress
 
 if TYPE_CHECKING:
     from cuzklab.simulate import Simulation
-
-
-@app.command()
-def simulate(
-    policy: Policy,
-    hardware: Annotated[
-        str, typer.Option(help="Hardware profile: a name, or the path of a TOML file.")
-    ] = "rtx5070ti-7995wx",
-    workload: Annotated[
-        str, typer.Option(help="Workload: a name, porep-shaped-N, or the path of a TOML file.")
-    ] = "porep-32g",
-    proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 20,
-    in_flight: Annotated[
-        int | None, typer.Option("-j", "--in-flight", help="Proofs at a time; as many as proofs by default.")
-    ] = None,
-    parameters: Parameters = None,
-    vram: Annotated[str | None, typer.Option(help="Device memory, if not the hardware's.")] = None,
-    urgent: Urgent = None,
-    seed: Annotated[int, typer.Option(help="Of the spread of stage times.")] = 0,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
-    """Run a policy's whole engine in virtual time. -p gw=2 -p pw=10 -p lookahead=10, or an option of the policy."""
-    from cuzklab import policies
-    from cuzklab.simulate import simulate as run_simulation
-
-    values = parameters_of(parameters)
-    knobs = {name: count_of(values.pop(name), f"-p {name}") for name in ("gw", "pw", "lookahead") if name in values}
-    result = run_simulation(
-        policies.load(policy, **values), hardware, workload, proofs=proofs, in_flight=in_flight or proofs,
-        gpu_workers=knobs.get("gw", 2), synthesis_workers=knobs.get("pw", 10), lookahead=knobs.get("lookahead"),
-        vram_bytes=size_of(vram, "--vram") if vram else None, urgent=urgent_of(urgent), seed=seed,
-    )  # fmt: skip
-    if out:
-        result.to_run(out)
-    if as_json:
-        emit(result.to_json())
-        return
-    print(f"SIMULATION of {policy} on {hardware}, {workload}: {result.outcome}. {result.explanation}".rstrip())
-    print_table(
-        [
-            {"figure": metric.kind.replace("_", " "), "value": format_metric(metric)}
-            for metric in result.metrics.values()
-        ]
-        + [{"figure": name, "value": f"none: {why}"} for name, why in result.reasons.items()]
-    )
-    print_urgent(urgent_of(urgent), proofs, result.latency_s)
-    print_failures(result.failures)
-    for note in result.notes:
-        print(f"note: {note}")
 
 
 @app.command()

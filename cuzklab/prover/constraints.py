@@ -4,15 +4,44 @@ Coefficients that are stored multiplied by R² (R = 2^256) and multiplied in Mon
 give Montgomery form at once: v·R² · w / R = v·w·R. Keys hold them so; `compiled` makes them from a constraint system.
 """
 
+import bisect
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from cuzklab.backends import host
+from cuzklab.backends.host.parallel import ranges, run_ranges, thread_count
+from cuzklab.backends.native import load
 from cuzklab.errors import BadInput
 from cuzklab.prover.files.fields import first_not_below
 from cuzklab.prover.model import ConstraintSystem, ProvingKey, SparseMatrix
+
+_RECORD = np.dtype([("matrix", "<u4"), ("row", "<u4"), ("wire", "<u4"), ("value", "<u8", (4,))])
+
+
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Row, wire and coefficient of entries of a matrix."""
+
+
+class Constraints(Protocol):
+    """What synthesis evaluates, in whatever form it lies in memory or in a file."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def nonzeros(self) -> int: ...
+
+    def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
+        """Write A·w, B·w and C·w in Montgomery form, (rows, 4) each, for a plain witness."""
+        ...
+
+    def entries_of_b(self) -> Entries:
+        """All entries of B; coefficients may carry one factor, the same for all."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +67,104 @@ class CompiledConstraints:
     @property
     def nonzeros(self) -> int:
         return self.a.nonzeros + self.b.nonzeros + (self.c.nonzeros if self.c else 0)
+
+    def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
+        _product(self.a, witness, a, threads)
+        _product(self.b, witness, b, threads)
+        if self.c is None:
+            host.fr_mul(a, b, out=c)
+        else:
+            _product(self.c, witness, c, threads)
+
+    def entries_of_b(self) -> Entries:
+        return _entries(self.b)
+
+
+@dataclass(frozen=True)
+class CircuitConstraints:
+    """A constraint system as it is, with a key's extra rows: the witness is multiplied by R², not the coefficients.
+
+    That takes no second copy of the matrices.
+    """
+
+    system: ConstraintSystem
+
+    @property
+    def rows(self) -> int:
+        return self.system.constraints + 1 + self.system.public
+
+    @property
+    def nonzeros(self) -> int:
+        return sum(matrix.nonzeros for matrix in (self.system.a, self.system.b, self.system.c)) + 1 + self.system.public
+
+    def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
+        scaled = host.fr_to_montgomery(witness)
+        a[self.system.constraints :] = scaled[: 1 + self.system.public]
+        host.fr_mul(scaled, host.ints_to_limbs([pow(2, 512, host.FR_MODULUS)], 4), out=scaled)
+        for matrix, out in ((self.system.a, a), (self.system.b, b), (self.system.c, c)):
+            _product(matrix, scaled, out if out is not a else a[: matrix.rows], threads)
+
+    def entries_of_b(self) -> Entries:
+        return _entries(self.system.b)
+
+
+def _product(matrix: SparseMatrix, witness: np.ndarray, out: np.ndarray, threads: int | None) -> None:
+    """matrix · witness to the first rows of `out`, zeros below."""
+    out[matrix.rows :] = 0
+    host.spmv(matrix.row_start, matrix.wire, matrix.value, witness, out=out[: matrix.rows], threads=threads)
+
+
+def _entries(matrix: SparseMatrix) -> Entries:
+    return np.repeat(np.arange(matrix.rows), np.diff(matrix.row_start)), matrix.wire, matrix.value
+
+
+@dataclass(frozen=True)
+class MappedConstraints:
+    """The matrices of a key as its mapped file holds them: records, evaluated where they lie.
+
+    Attributes
+    ----------
+    records : (nonzeros, 44) uint8
+        u32 matrix (0 = A, 1 = B), u32 row, u32 wire, 32-byte coefficient times R²; checked by the file's reader.
+    rows : int
+    ascending : bool
+        Records are in order of rows, as snarkjs writes them, so that threads may share them.
+    """
+
+    records: np.ndarray
+    rows: int
+    ascending: bool
+
+    @property
+    def nonzeros(self) -> int:
+        return len(self.records)
+
+    def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
+        a[:], b[:] = 0, 0
+        native = load().library
+
+        def work(begin: int, end: int) -> None:
+            bad = native.fr_record_products(
+                self.records.ctypes.data, begin, end, witness.ctypes.data, len(a), len(witness), a.ctypes.data,
+                b.ctypes.data,
+            )  # fmt: skip
+            if bad >= 0:
+                raise BadInput(
+                    f"key: record {bad} of its coefficients has changed since the key was opened; open it anew"
+                )
+
+        threads = thread_count(threads) if self.ascending else 1
+        row = self.records.view(_RECORD).reshape(-1)["row"]
+        # A row's records stay together: two threads must not add to one row.
+        cuts = {bisect.bisect_left(row, row[first]) for first, _ in ranges(len(row), 4 * threads) if first}
+        edges = sorted({0, len(row), *cuts}) if threads > 1 else [0, len(row)]
+        run_ranges(work, itertools.pairwise(edges), threads)
+        host.fr_mul(a, b, out=c)
+
+    def entries_of_b(self) -> Entries:
+        records = self.records.view(_RECORD).reshape(-1)
+        mine = np.flatnonzero(records["matrix"] == 1)
+        return records["row"][mine], records["wire"][mine], records["value"][mine]
 
 
 @dataclass(frozen=True)
@@ -72,35 +199,47 @@ def with_public_rows(system: ConstraintSystem) -> SparseMatrix:
     )
 
 
+def densities(system: ConstraintSystem) -> tuple[np.ndarray, np.ndarray]:
+    """The wires that A's and B's queries have points for in bellman's keys, ascending, uint32.
+
+    Those are the wires with a coefficient that is not zero; A has all public wires, because of the extra rows.
+    """
+
+    def occurring(matrix: SparseMatrix) -> np.ndarray:
+        occurs = np.zeros(system.wires, bool)
+        occurs[matrix.wire[matrix.value.any(axis=1)]] = True
+        return occurs
+
+    in_a, in_b = occurring(system.a), occurring(system.b)
+    in_a[: 1 + system.public] = True
+    return np.flatnonzero(in_a).astype(np.uint32), np.flatnonzero(in_b).astype(np.uint32)
+
+
 def _times_r_squared(matrix: SparseMatrix) -> SparseMatrix:
     return replace(matrix, value=host.fr_to_montgomery(host.fr_to_montgomery(matrix.value)))
 
 
 def evaluate(
-    constraints: CompiledConstraints,
+    constraints: Constraints,
     witness: np.ndarray,
     *,
-    threads: int | None = None,
+    out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     empty: Callable[..., np.ndarray] | None = None,
+    threads: int | None = None,
 ) -> Evaluations:
     """The three vectors of a witness, shape (wires, 4), plain; missing rows of a matrix count as zero.
 
-    `empty` (rows, 4) makes the arrays that the vectors lie in, where that matters.
+    With `out`, three arrays of at least `rows` rows, they are written there, zeros below them; the result has views.
+    Without, `empty` (rows, 4) makes the arrays that they lie in, where that matters.
     """
-
-    def placed(values: np.ndarray) -> np.ndarray:
-        if empty is None and len(values) == constraints.rows:
-            return values
-        target = (empty or _empty)(constraints.rows, 4)
-        target[: len(values)] = values
-        target[len(values) :] = 0
-        return target
-
-    def product(matrix: SparseMatrix) -> np.ndarray:
-        return placed(host.spmv(matrix.row_start, matrix.wire, matrix.value, witness, threads=threads))
-
-    a, b = product(constraints.a), product(constraints.b)
-    return Evaluations(a, b, product(constraints.c) if constraints.c else placed(host.fr_mul(a, b)))
+    rows = constraints.rows
+    if out is None:
+        out = tuple((empty or _empty)(rows, 4) for _ in range(3))
+    a, b, c = (array[:rows] for array in out)
+    constraints.evaluate(witness, a, b, c, threads)
+    for array in out:
+        array[rows:] = 0
+    return Evaluations(a, b, c)
 
 
 def _empty(*shape: int) -> np.ndarray:

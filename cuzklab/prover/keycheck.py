@@ -15,7 +15,10 @@ from pathlib import Path
 from cuzklab.atomic import atomic_write
 from cuzklab.backends import host, native
 from cuzklab.prover.files.container import open_regular
-from cuzklab.prover.files.zkey import PointArray, open_zkey
+from cuzklab.prover.files.params import point_arrays
+from cuzklab.prover.files.zkey import is_zkey, open_zkey
+from cuzklab.prover.model import Points
+from cuzklab.prover.streaming import read
 
 _BLOCK_POINTS = 1 << 14
 _BLOCK_BYTES = 16 << 20
@@ -47,7 +50,7 @@ class KeyCheck:
 def check_key(
     path: str | os.PathLike, *, threads: int | None = None, progress: Progress | None = None, remember: bool = True
 ) -> KeyCheck:
-    """Check every point of a `.zkey` file.
+    """Check every point of a `.zkey` or `.params` file.
 
     Parameters
     ----------
@@ -64,17 +67,17 @@ def check_key(
     BadInput
         Not a usable key file, a point off the curve, or one outside the subgroup: with section, index and offset.
     """
-    arrays = list(open_zkey(path).points.values())
-    total = sum(len(array.points) for array in arrays)
+    arrays = _arrays(path)
+    total = sum(map(len, arrays))
     report = progress or (lambda what, done, of: None)
     digest = _sha256(path, report)
     if remember and _is_known(digest, total):
         return KeyCheck(digest, total, remembered=True)
     done = 0
     for array in arrays:
-        for start in range(0, len(array.points), _BLOCK_POINTS):
+        for start in range(0, len(array), _BLOCK_POINTS):
             report("points", done, total)
-            count = min(_BLOCK_POINTS, len(array.points) - start)
+            count = min(_BLOCK_POINTS, len(array) - start)
             _check_block(array, start, count, threads)
             done += count
     report("points", total, total)
@@ -88,16 +91,20 @@ def vouch_for(path: str | os.PathLike) -> None:
 
     The file's bytes are vouched for, so a key that is changed afterwards is checked like any other.
     """
-    arrays = open_zkey(path).points.values()
-    _note(_sha256(path, lambda what, done, of: None), sum(len(array.points) for array in arrays))
+    _note(_sha256(path, lambda what, done, of: None), sum(map(len, _arrays(path))))
 
 
-def _check_block(array: PointArray, start: int, count: int, threads: int | None) -> None:
+def _arrays(path: str | os.PathLike) -> list[Points]:
+    """All points of a key of either dialect."""
+    return list((open_zkey(path).points if is_zkey(path) else point_arrays(path)[0]).values())
+
+
+def _check_block(array: Points, start: int, count: int, threads: int | None) -> None:
     on_curve, in_subgroup = {
         "g1": (host.on_curve_g1, host.in_subgroup_g1),
         "g2": (host.on_curve_g2, host.in_subgroup_g2),
     }[array.group]
-    block = array.points[start : start + count]
+    block = read(array, start, start + count, threads=threads)
     # The subgroup test is only meaningful for points of the curve.
     bad = on_curve(block, threads=threads)
     if bad >= 0:

@@ -6,8 +6,33 @@ the bytes of snarkjs files. Scalars are plain integers below r unless a name end
 """
 
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
+
+Group = Literal["g1", "g2"]
+Dialect = Literal["snarkjs", "bellman"]
+"""Whose files and conventions: which root of unity orders the rows, and which basis the H query has."""
+
+
+class Points(Protocol):
+    """Points that lie in a mapped file, in whatever form; they become an array a piece at a time."""
+
+    @property
+    def group(self) -> Group: ...
+
+    def __len__(self) -> int: ...
+
+    def take(self, indices: np.ndarray, out: np.ndarray) -> None:
+        """Write points `indices`, (m,) uint32, to `out`, (m, 12) or (m, 24) uint64 in Montgomery form.
+
+        Called by several threads at once. Raises BadInput for what is no point's encoding.
+        """
+        ...
+
+    def bad(self, index: int, what: str) -> Exception:
+        """The error for something wrong with a point of this index."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -116,6 +141,44 @@ class ProvingKey:
     b_g2_query: np.ndarray
     l_query: np.ndarray
     h_query: np.ndarray
+    test_only: bool = False
+
+
+@dataclass(frozen=True)
+class BellmanKey:
+    """A Groth16 proving key in the dialect of bellman: Zcash's, bellperson's and Filecoin's `.params`.
+
+    The root of unity is 7^((r−1)/2^32), the H query τ^i·Z(τ)/δ in the monomial basis, so the prover divides by the
+    vanishing polynomial. The file knows neither the constraints nor which wires its points belong to: both come from
+    the circuit, whose densities (`constraints.densities`) say which wires A and B have.
+
+    Attributes
+    ----------
+    beta_g1, delta_g1 : (12,) uint64
+    vk : VerifyingKey
+        With a γ of its own.
+    h : n − 1 points of G1
+        n is the domain.
+    l : points of G1
+        One for each private wire.
+    a : points of G1
+        The constant one, the public wires, then private wires that occur in A.
+    b_g1, b_g2 : points of G1 and G2
+        Wires that occur in B, in the same order.
+    test_only : bool
+        The trapdoor is known: whoever has the seed can forge proofs.
+
+    The arrays are (n, 12) or (n, 24) uint64 or, from a mapped file, `Points`.
+    """
+
+    beta_g1: np.ndarray
+    delta_g1: np.ndarray
+    vk: VerifyingKey
+    h: "np.ndarray | Points"
+    l: "np.ndarray | Points"
+    a: "np.ndarray | Points"
+    b_g1: "np.ndarray | Points"
+    b_g2: "np.ndarray | Points"
     test_only: bool = False
 
 

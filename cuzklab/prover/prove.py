@@ -1,8 +1,8 @@
-"""One Groth16 proof, the stages strung together."""
+"""Groth16 proofs, the stages strung together: one, or several of one circuit."""
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -12,8 +12,12 @@ from cuzklab.errors import BadInput
 from cuzklab.prover import stages
 from cuzklab.prover.constraints import check_witness, check_witness_form
 from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey
+from cuzklab.prover.roots import check_snarkjs_root
 from cuzklab.prover.stages import DenseKey, ScaledPoints
-from cuzklab.prover.verify import verify
+from cuzklab.prover.verify import Verdict, verify
+from cuzklab.prover.verify_many import verify_many
+
+Progress = Callable[[str, float], None]
 
 
 def prove(
@@ -25,14 +29,14 @@ def prove(
     s: int | None = None,
     threads: int | None = None,
     on: Backend = HOST,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Proof, np.ndarray]:
     """Prove that a witness satisfies the key's circuit.
 
     Parameters
     ----------
     key : ProvingKey or DenseKey
-        `stages.dense_key` prepares a key once for many proofs.
+        `keys.open_key` maps one from a file, of either dialect; `stages.dense_key` prepares one in memory.
     witness : (wires, 4) uint64, plain
     system : ConstraintSystem, optional
         A key does not tell which constraint fails; with the system, an unsatisfied witness is found before any work.
@@ -58,28 +62,115 @@ def prove(
         The witness or the system belongs to another circuit, the witness does not satisfy this one, r or s is no
         scalar. Every proof is verified before it is returned, so a wrong one never leaves.
     """
+    r, s = _randomness("r", r), _randomness("s", s)
     threads = threads or len(os.sched_getaffinity(0))
+    key = _ready(key)
+    report = _Progress(progress)
+    proof, public = _unverified(key, witness, system, r, s, threads, on, report)
+    report("verification")
+    _require_valid([verify(key.vk, public, proof)], several=False)
+    report("done")
+    return proof, public
+
+
+def prove_many(
+    key: ProvingKey | DenseKey,
+    witnesses: Iterable[np.ndarray],
+    *,
+    system: ConstraintSystem | None = None,
+    threads: int | None = None,
+    on: Backend = HOST,
+    progress: Callable[[int, str, float], None] | None = None,
+) -> list[tuple[Proof, np.ndarray]]:
+    """Prove several witnesses of one circuit: the key is prepared once, and the proofs are verified as a batch.
+
+    Parameters
+    ----------
+    key, system, threads, on
+        As for `prove`.
+    witnesses : iterable of (wires, 4) uint64, plain
+        Taken one at a time, so an iterator that reads them keeps only one in memory.
+    progress : callable, optional
+        Called with the number of proofs that are done, the stage, and the share of stages done for the proof at work.
+
+    Returns
+    -------
+    list of (Proof, public values)
+
+    Raises
+    ------
+    BadInput
+        As `prove`; the message names the witness, counted from 1. No proof is returned then.
+    """
+    threads = threads or len(os.sched_getaffinity(0))
+    key = _ready(key)
+    made: list[tuple[Proof, np.ndarray]] = []
+    for witness in witnesses:
+        number = len(made)
+        report = _Progress((lambda step, share, n=number: progress(n, step, share)) if progress else None)
+        r, s = _randomness("r", None), _randomness("s", None)
+        try:
+            made.append(_unverified(key, witness, system, r, s, threads, on, report))
+        except BadInput as error:
+            raise BadInput(f"witness {number + 1}: {str(error).removeprefix('witness: ')}") from None
+    if progress:
+        progress(len(made), "verification", 0.0)
+    proofs, publics = [proof for proof, _ in made], [public for _, public in made]
+    _require_valid(verify_many(key.vk, publics, proofs, threads=threads), several=True)
+    return made
+
+
+def _ready(key: ProvingKey | DenseKey) -> DenseKey:
+    if isinstance(key, DenseKey):
+        return key
+    key = stages.dense_key(key)
+    check_snarkjs_root(key, "key")
+    return key
+
+
+def _require_valid(verdicts: list[Verdict], *, several: bool) -> None:
+    for number, verdict in enumerate(verdicts, 1):
+        if not verdict.valid:
+            raise BadInput(
+                f"witness{f' {number}' if several else ''}: the proof made of it is not valid ({verdict.detail}), "
+                "so it does not satisfy the key's circuit; give the circuit (.r1cs) as well to learn which constraint "
+                "fails"
+            )
+
+
+def _unverified(
+    key: DenseKey,
+    witness: np.ndarray,
+    system: ConstraintSystem | None,
+    r: int,
+    s: int,
+    threads: int,
+    on: Backend,
+    report: "_Progress",
+) -> tuple[Proof, np.ndarray]:
+    """A proof that nobody has looked at yet.
+
+    Memory peaks in `ntt_h`, at the witness, three vectors of the domain and a spare one. All else comes after those
+    are freed, or before they are there.
+    """
     check_witness_form(witness, key.wires)
     if system is not None:
         stages.check_same_circuit(system, key)
         check_witness(system, witness, threads=threads)
-    r, s = _randomness("r", r), _randomness("s", s)
-    if isinstance(key, ProvingKey):
-        key = stages.dense_key(key)
-    report = _Progress(progress)
-
     report("synthesis")
-    evaluations = stages.synthesis(key.constraints, witness, threads=threads)
-    report("prep_msm")
-    split = stages.prep_msm(key, witness, threads=threads)
-    report("ntt_h")
     d_a, d_bc = on.empty(key.domain, 4), on.empty(2, key.domain, 4)
-    stages.load_evaluations(evaluations, d_a, d_bc, on=on)
-    del evaluations
-    stages.ntt_h(d_a, d_bc, threads=threads, on=on)
+    if on is HOST:
+        stages.synthesis(key.constraints, witness, out=(d_a, *d_bc), threads=threads)
+    else:
+        stages.load_evaluations(stages.synthesis(key.constraints, witness, threads=threads), d_a, d_bc, on=on)
+    report("ntt_h")
+    stages.ntt_h(d_a, d_bc, dialect=key.dialect, threads=threads, on=on)
     del d_bc
     report("h_msm")
     h = stages.h_msm(ScaledPoints(key.h, d_a), threads=threads, on=on)
+    del d_a
+    report("prep_msm")
+    split = stages.prep_msm(key, witness, threads=threads)
     report("batch_add")
     ones = {name: stages.batch_add(query.ones, threads=threads, on=on) for name, query in split.items() if query.ones}
     report("tail_msm")
@@ -88,26 +179,16 @@ def prove(
     sums["b_g2"] = stages.b_g2_msm(split["b_g2"].tail, threads=threads)
     report("epilogue")
     proof = stages.epilogue(key, stages.add_up(h, ones, sums), r, s)
-
-    report("verification")
-    public = witness[1 : 1 + key.public].copy()
-    verdict = verify(key.vk, public, proof)
-    if not verdict.valid:
-        raise BadInput(
-            f"witness: the proof made of it is not valid ({verdict.detail}), so it does not satisfy the key's circuit; "
-            "give the circuit (.r1cs) as well to learn which constraint fails"
-        )
-    report("done")
-    return proof, public
+    return proof, witness[1 : 1 + key.public].copy()
 
 
-_STEPS = ("synthesis", "prep_msm", "ntt_h", "h_msm", "batch_add", "tail_msm", "b_g2_msm", "epilogue", "verification")
+_STEPS = ("synthesis", "ntt_h", "h_msm", "prep_msm", "batch_add", "tail_msm", "b_g2_msm", "epilogue", "verification")
 
 
 class _Progress:
     """Reports steps as shares of all of them."""
 
-    def __init__(self, progress: Callable[[str, float], None] | None) -> None:
+    def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
 
     def __call__(self, step: str) -> None:

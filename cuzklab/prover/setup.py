@@ -3,24 +3,27 @@
 WHOEVER HAS THE SEED CAN FORGE PROOFS. A key made here proves nothing to anybody but the person who made it; it is for
 measurements and tests, where a ceremony would take hours. The key says so (`ProvingKey.test_only`).
 
-The key is in snarkjs's dialect. With the domain's n-th root ω and the 2n-th root w (w² = ω), L_i the Lagrange basis on
-the powers of ω and M_i that on the powers of w, both at τ:
+One trapdoor serves both dialects. With the domain's n-th root ω, L_i the Lagrange basis on its powers at τ:
 
 * u_j = Σ_i A_ij·L_i, v_j and t_j likewise from B and C; A's rows are followed by one for each public wire;
 * A query u_j·G1; B queries v_j·G1 and v_j·G2;
-* IC and L queries (β·u_j + α·v_j + t_j)·G1, for private wires divided by δ (γ = 1);
-* H query M_{2i+1} / δ·G1.
+* IC and L queries (β·u_j + α·v_j + t_j)·G1, for private wires divided by δ, for the others by γ.
+
+snarkjs (`setup`) has ω = 5^…, γ = 1, a point for every wire, and the H query M_{2i+1} / δ·G1, M_i the Lagrange basis on
+the powers of the 2n-th root. bellman (`bellman_setup`) has ω = 7^…, a γ of its own, points only for wires that occur,
+and the H query τ^i·(τ^n − 1) / δ·G1 for i < n − 1.
 """
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cuzklab.backends import host
-from cuzklab.prover.constraints import compiled, with_public_rows
-from cuzklab.prover.model import ConstraintSystem, ProvingKey, SparseMatrix, VerifyingKey
+from cuzklab.errors import BadInput
+from cuzklab.prover.constraints import compiled, densities, with_public_rows
+from cuzklab.prover.model import BellmanKey, ConstraintSystem, ProvingKey, SparseMatrix, VerifyingKey
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,10 @@ class Trapdoor:
     alpha: int
     beta: int
     delta: int
+    gamma: int
+
+
+Progress = Callable[[str, float], None]
 
 
 def trapdoor_from_seed(seed: str | int, domain: int) -> Trapdoor:
@@ -51,6 +58,7 @@ def trapdoor_from_seed(seed: str | int, domain: int) -> Trapdoor:
         alpha=draw("alpha", bool),
         beta=draw("beta", bool),
         delta=draw("delta", bool),
+        gamma=draw("gamma", bool),
     )
 
 
@@ -59,9 +67,9 @@ def setup(
     seed: str | int,
     *,
     threads: int | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> ProvingKey:
-    """A TEST KEY for a circuit. WHOEVER HAS THE SEED CAN FORGE PROOFS; never use it for anything of value.
+    """A TEST KEY in snarkjs's dialect. WHOEVER HAS THE SEED CAN FORGE PROOFS; never use it for anything of value.
 
     Parameters
     ----------
@@ -79,39 +87,19 @@ def setup(
     """
     domain, first_private = system.domain, 1 + system.public
     secrets = trapdoor_from_seed(seed, domain)
-    report = progress or (lambda step, share: None)
-
-    report("evaluating the circuit's polynomials", 0.0)
-    basis = lagrange_basis(secrets.tau, domain, threads=threads)
-    u = column_sums(with_public_rows(system), system.wires, basis, threads=threads)
-    v = column_sums(system.b, system.wires, basis, threads=threads)
-    t = column_sums(system.c, system.wires, basis, threads=threads)
-    combined = host.fr_add(host.fr_add(_scale(u, secrets.beta), _scale(v, secrets.alpha)), t)
+    make = _Making(6 * system.wires + domain, threads, progress)
+    make.report("evaluating the circuit's polynomials")
+    u, v, combined = _columns(system, secrets, host.SNARKJS_ROOT, threads)
     by_delta = pow(secrets.delta, -1, host.FR_MODULUS)
     odd_basis = np.ascontiguousarray(lagrange_basis(secrets.tau, 2 * domain, threads=threads)[1::2])
-
-    # Shares of the work are those of the points to compute; one in G2 costs about three in G1.
-    total = 6 * system.wires + domain
-    done = 0
-
-    def g1(step: str, scalars: np.ndarray) -> np.ndarray:
-        nonlocal done
-        report(step, done / total)
-        done += len(scalars)
-        return host.fixed_base_g1(scalars, threads=threads)
-
-    a_query = g1("A query", u)
-    b_g1_query = g1("B query in G1", v)
-    ic = g1("public inputs", combined[:first_private])
-    l_query = g1("L query", _scale(combined[first_private:], by_delta))
-    h_query = g1("H query", _scale(odd_basis, by_delta))
-    report("B query in G2", done / total)
-    b_g2_query = host.fixed_base_g2(v, threads=threads)
-    singles = host.ints_to_limbs([secrets.alpha, secrets.beta, secrets.delta, 1], limbs=4)
-    alpha_g1, beta_g1, delta_g1, _ = host.fixed_base_g1(singles, threads=1)
-    _, beta_g2, delta_g2, gamma_g2 = host.fixed_base_g2(singles, threads=1)
-    report("done", 1.0)
-
+    a_query = make.g1("A query", u)
+    b_g1_query = make.g1("B query in G1", v)
+    ic = make.g1("public inputs", combined[:first_private])
+    l_query = make.g1("L query", _scale(combined[first_private:], by_delta))
+    h_query = make.g1("H query", _scale(odd_basis, by_delta))
+    b_g2_query = make.g2("B query in G2", v)
+    beta_g1, delta_g1, vk = _single_points(replace(secrets, gamma=1), ic)
+    make.report("done")
     matrices = compiled(system)
     return ProvingKey(
         wires=system.wires,
@@ -119,7 +107,7 @@ def setup(
         domain=domain,
         beta_g1=beta_g1,
         delta_g1=delta_g1,
-        vk=VerifyingKey(alpha_g1=alpha_g1, beta_g2=beta_g2, gamma_g2=gamma_g2, delta_g2=delta_g2, ic=ic),
+        vk=vk,
         a=matrices.a,
         b=matrices.b,
         a_query=a_query,
@@ -131,13 +119,96 @@ def setup(
     )
 
 
-def lagrange_basis(tau: int, domain: int, *, threads: int | None = None) -> np.ndarray:
+def bellman_setup(
+    system: ConstraintSystem,
+    seed: str | int,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> BellmanKey:
+    """A TEST KEY in bellman's dialect: from the same secrets as `setup`, and gamma. WHOEVER HAS THE SEED CAN FORGE.
+
+    Raises
+    ------
+    BadInput
+        A private wire occurs in no constraint, which bellman's keys cannot express.
+    """
+    domain, inputs = system.domain, 1 + system.public
+    secrets = trapdoor_from_seed(seed, domain)
+    a_wires, b_wires = densities(system)
+    make = _Making(system.wires + len(a_wires) + 4 * len(b_wires) + domain, threads, progress)
+    make.report("evaluating the circuit's polynomials")
+    u, v, combined = _columns(system, secrets, host.BELLMAN_ROOT, threads)
+    unconstrained = np.flatnonzero(~combined[inputs:].any(axis=1))
+    if len(unconstrained):
+        raise BadInput(
+            f"circuit: wire {inputs + unconstrained[0]} occurs in no constraint, and keys in bellman's form have no "
+            "place for it; compile the circuit with optimisation (circom --O2), or make a .zkey"
+        )
+    by_delta, by_gamma = (pow(secret, -1, host.FR_MODULUS) for secret in (secrets.delta, secrets.gamma))
+    vanishing = pow(secrets.tau, domain, host.FR_MODULUS) - 1
+    powers = host.fr_mul(
+        host.fr_powers(secrets.tau, domain - 1), host.ints_to_limbs([vanishing * by_delta % host.FR_MODULUS], 4)
+    )
+    h = make.g1("H query", powers)
+    l = make.g1("L query", _scale(combined[inputs:], by_delta))
+    a = make.g1("A query", host.gather(u, a_wires))
+    b_g1 = make.g1("B query in G1", host.gather(v, b_wires))
+    ic = make.g1("public inputs", _scale(combined[:inputs], by_gamma))
+    b_g2 = make.g2("B query in G2", host.gather(v, b_wires))
+    beta_g1, delta_g1, vk = _single_points(secrets, ic)
+    make.report("done")
+    return BellmanKey(beta_g1, delta_g1, vk, h, l, a, b_g1, b_g2, test_only=True)
+
+
+class _Making:
+    """Multiplies the generators, and reports shares of the points to compute; one in G2 costs about three in G1."""
+
+    def __init__(self, total: int, threads: int | None, progress: Progress | None) -> None:
+        self._done, self._total, self._threads, self._progress = 0, total, threads, progress
+
+    def report(self, step: str) -> None:
+        if self._progress:
+            self._progress(step, min(self._done / self._total, 1.0) if step != "done" else 1.0)
+
+    def g1(self, step: str, scalars: np.ndarray) -> np.ndarray:
+        self.report(step)
+        self._done += len(scalars)
+        return host.fixed_base_g1(scalars, threads=self._threads)
+
+    def g2(self, step: str, scalars: np.ndarray) -> np.ndarray:
+        self.report(step)
+        self._done += 3 * len(scalars)
+        return host.fixed_base_g2(scalars, threads=self._threads)
+
+
+def _columns(system: ConstraintSystem, secrets: Trapdoor, root: int, threads: int | None) -> tuple[np.ndarray, ...]:
+    """u, v and β·u + α·v + t for every wire, plain."""
+    basis = lagrange_basis(secrets.tau, system.domain, root=root, threads=threads)
+    u = column_sums(with_public_rows(system), system.wires, basis, threads=threads)
+    v = column_sums(system.b, system.wires, basis, threads=threads)
+    t = column_sums(system.c, system.wires, basis, threads=threads)
+    return u, v, host.fr_add(host.fr_add(_scale(u, secrets.beta), _scale(v, secrets.alpha)), t)
+
+
+def _single_points(secrets: Trapdoor, ic: np.ndarray) -> tuple[np.ndarray, np.ndarray, VerifyingKey]:
+    singles = host.ints_to_limbs([secrets.alpha, secrets.beta, secrets.delta, secrets.gamma], limbs=4)
+    alpha_g1, beta_g1, delta_g1, _ = host.fixed_base_g1(singles, threads=1)
+    _, beta_g2, delta_g2, gamma_g2 = host.fixed_base_g2(singles, threads=1)
+    return (
+        beta_g1,
+        delta_g1,
+        VerifyingKey(alpha_g1=alpha_g1, beta_g2=beta_g2, gamma_g2=gamma_g2, delta_g2=delta_g2, ic=ic),
+    )
+
+
+def lagrange_basis(tau: int, domain: int, *, root: int = host.SNARKJS_ROOT, threads: int | None = None) -> np.ndarray:
     """L_i(τ) for the powers of the domain's root of unity, (domain, 4) uint64, plain.
 
     L_i(τ) = 1/n · Σ_j τ^j · ω^(−ij), so the basis is the inverse transform of the powers of τ.
     """
     powers = host.fr_powers(tau, domain)
-    host.ntt(powers, inverse=True, threads=threads)
+    host.ntt(powers, inverse=True, root=root, threads=threads)
     return host.fr_from_montgomery(powers)
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from cuzklab.backends import host
 from cuzklab.backends.backend import HOST, Backend
 from cuzklab.errors import BadInput
-from cuzklab.prover.constraints import CompiledConstraints, Evaluations, compiled, evaluate
-from cuzklab.prover.model import ConstraintSystem, Proof, ProvingKey, VerifyingKey
+from cuzklab.prover.constraints import Constraints, Evaluations, compiled, evaluate
+from cuzklab.prover.model import ConstraintSystem, Dialect, Proof, ProvingKey, VerifyingKey
+from cuzklab.prover.streaming import AnyPoints, chosen, masked_sum, msm, point_bytes
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,12 @@ class DenseQuery:
 
     Attributes
     ----------
-    points : (n, 12) or (n, 24) uint64
+    points : (n, 12) or (n, 24) uint64, or points of a mapped file
     wires : (n,) uint32
         Ascending.
     """
 
-    points: np.ndarray
+    points: AnyPoints
     wires: np.ndarray
 
 
@@ -45,20 +46,22 @@ class DenseKey:
     wires: int
     public: int
     domain: int
-    constraints: CompiledConstraints
+    constraints: Constraints
     beta_g1: np.ndarray
     delta_g1: np.ndarray
     vk: VerifyingKey
-    h: np.ndarray
+    h: AnyPoints
     l: DenseQuery
     a: DenseQuery
     b_g1: DenseQuery
     b_g2: DenseQuery
+    dialect: Dialect = "snarkjs"
+    test_only: bool = False
 
     @property
     def query_bytes(self) -> int:
-        """Host memory of all five queries' points."""
-        return self.h.nbytes + sum(query.points.nbytes for query in (self.l, self.a, self.b_g1, self.b_g2))
+        """Bytes of all five queries' points, in the form that kernels take."""
+        return point_bytes(self.h) + sum(point_bytes(it.points) for it in (self.l, self.a, self.b_g1, self.b_g2))
 
     def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> "DenseKey":
         """The same key with the points of all queries elsewhere: `move` gives the copy of an array."""
@@ -107,6 +110,7 @@ def dense_key(key: ProvingKey, system: ConstraintSystem | None = None) -> DenseK
         a=_dense(key.a_query, np.flatnonzero(key.a_query.any(axis=1))),
         b_g1=_dense(key.b_g1_query, b_wires),
         b_g2=_dense(key.b_g2_query, b_wires),
+        test_only=key.test_only,
     )
 
 
@@ -129,24 +133,24 @@ class MaskedPoints:
         Bit i set where the scalar of point i is 1.
     """
 
-    points: np.ndarray
+    points: AnyPoints
     ones: np.ndarray
 
     @property
     def streamed_bytes(self) -> int:
-        return self.points.nbytes + -(-len(self.points) // 8)
+        return point_bytes(self.points) + -(-len(self.points) // 8)
 
 
 @dataclass(frozen=True)
 class ScaledPoints:
     """Points and their scalars, (n, 4) uint64, plain: what a tail's or H's MSM takes."""
 
-    points: np.ndarray
+    points: AnyPoints
     scalars: np.ndarray
 
     @property
     def streamed_bytes(self) -> int:
-        return self.points.nbytes + self.scalars.nbytes
+        return point_bytes(self.points) + self.scalars.nbytes
 
 
 @dataclass(frozen=True)
@@ -166,10 +170,15 @@ Empty = Callable[..., np.ndarray]
 
 
 def synthesis(
-    constraints: CompiledConstraints, witness: np.ndarray, *, threads: int | None = None, empty: Empty | None = None
+    constraints: Constraints,
+    witness: np.ndarray,
+    *,
+    out: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    empty: Empty | None = None,
+    threads: int | None = None,
 ) -> Evaluations:
-    """Evaluate the constraints on a witness, shape (wires, 4), plain; `empty` makes the arrays of the result."""
-    return evaluate(constraints, witness, threads=threads, empty=empty)
+    """Evaluate the constraints on a witness, shape (wires, 4), plain; `out`, `empty` as in `constraints.evaluate`."""
+    return evaluate(constraints, witness, out=out, empty=empty, threads=threads)
 
 
 def prep_msm(
@@ -177,7 +186,8 @@ def prep_msm(
 ) -> dict[str, SplitMsm]:
     """Class the scalars of L, A and B as 0, 1 or other; make bitmaps of the ones and gather the tails.
 
-    `empty` makes the arrays of the tails.
+    Of points in a mapped file the tails are remembered only, and read when they are added up. `empty` makes the arrays
+    of the others.
 
     Returns
     -------
@@ -190,11 +200,16 @@ def prep_msm(
     return {"l": l_split, "a": a_split, "b_g1": b_g1, "b_g2": b_g2}
 
 
-def _split(witness: np.ndarray, wires: np.ndarray, queries: list[np.ndarray], empty: Empty | None) -> list[SplitMsm]:
+def split_pays(tail: int, scalars: int) -> bool:
+    """Whether an MSM is worth splitting: unless more than half of its scalars are neither 0 nor 1."""
+    return 2 * tail <= scalars
+
+
+def _split(witness: np.ndarray, wires: np.ndarray, queries: list[AnyPoints], empty: Empty | None) -> list[SplitMsm]:
     """The split of queries over the same wires, whose scalars are classed once."""
     scalars = witness if len(wires) == len(witness) else host.gather(witness, wires)
     ones, tail, _ = host.classify(scalars)
-    worthwhile = 2 * len(tail) <= len(scalars)
+    worthwhile = split_pays(len(tail), len(scalars))
     if not worthwhile:
         tail = np.flatnonzero(scalars.any(axis=1))
 
@@ -205,7 +220,9 @@ def _split(witness: np.ndarray, wires: np.ndarray, queries: list[np.ndarray], em
     return [
         SplitMsm(
             ones=MaskedPoints(points, ones) if worthwhile else None,
-            tail=ScaledPoints(gathered(points), tail_scalars),
+            tail=ScaledPoints(
+                gathered(points) if isinstance(points, np.ndarray) else chosen(points, tail), tail_scalars
+            ),
         )
         for points in queries
     ]
@@ -225,11 +242,11 @@ def load_evaluations(evaluations: Evaluations, d_a: Any, d_bc: Any, *, on: Backe
         on.fill(target, source)
 
 
-def ntt_h(d_a: Any, d_bc: Any, *, threads: int | None = None, on: Backend = HOST) -> None:
+def ntt_h(d_a: Any, d_bc: Any, *, dialect: Dialect = "snarkjs", threads: int | None = None, on: Backend = HOST) -> None:
     """Turn the evaluations a, b, c into the scalars of the H query, in place.
 
-    The key's H query is a Lagrange basis on the odd powers of the doubled domain's root w, so these scalars are
-    a·b − c there, and nothing is divided: six transforms.
+    snarkjs: the query is a Lagrange basis on the odd powers of the doubled domain's root w, so these scalars are
+    a·b − c there, and nothing is divided: six transforms. bellman: the query is monomial; seven transforms.
 
     Parameters
     ----------
@@ -238,28 +255,30 @@ def ntt_h(d_a: Any, d_bc: Any, *, threads: int | None = None, on: Backend = HOST
     d_bc : (2, domain, 4) uint64
         Holds b and c in Montgomery form; afterwards nothing of use.
     """
-    on.h_polynomial(d_a, *d_bc, threads=threads)
+    (on.h_polynomial if dialect == "snarkjs" else on.h_coefficients)(d_a, *d_bc, threads=threads)
 
 
 def h_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
-    """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream."""
-    return on.msm_g1(inputs.points, inputs.scalars, threads=threads)
+    """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream.
+
+    There may be more scalars than points: bellman's query has one point fewer than the domain.
+    """
+    return msm(inputs.points, inputs.scalars[: len(inputs.points)], threads=threads, on=on)
 
 
 def batch_add(inputs: MaskedPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
     """The sum of the points whose scalar is 1, in the group that they are of."""
-    masked_sum = on.masked_sum_g1 if inputs.points.shape[1] == 12 else on.masked_sum_g2
-    return masked_sum(inputs.points, inputs.ones, threads=threads)
+    return masked_sum(inputs.points, inputs.ones, threads=threads, on=on)
 
 
 def tail_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
     """Σ scalar·point over a tail in G1."""
-    return on.msm_g1(inputs.points, inputs.scalars, threads=threads)
+    return msm(inputs.points, inputs.scalars, threads=threads, on=on)
 
 
 def b_g2_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
     """Σ scalar·point over B's tail in G2."""
-    return host.msm_g2(inputs.points, inputs.scalars, threads=threads)
+    return msm(inputs.points, inputs.scalars, threads=threads)
 
 
 @dataclass(frozen=True)

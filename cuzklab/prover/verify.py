@@ -17,7 +17,7 @@ from cuzklab.errors import BadInput
 from cuzklab.prover.files.fields import FP_BYTES, FR_BYTES, first_not_below
 from cuzklab.prover.model import Proof, VerifyingKey
 
-Why = Literal["", "inputs", "curve", "subgroup", "equation"]
+Why = Literal["", "inputs", "encoding", "curve", "subgroup", "equation"]
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class Verdict:
     Attributes
     ----------
     valid : bool
-    why : {"", "inputs", "curve", "subgroup", "equation"}
-        What it fails on: the public values (a wrong number of them, or one that is not below r), a point that is not
-        on its curve, a point outside the subgroup of order r, the pairing equation. Empty for a valid proof.
+    why : {"", "inputs", "encoding", "curve", "subgroup", "equation"}
+        What it fails on: the public values (a wrong number of them, or one that is not below r), bytes that are no
+        compressed proof, a point that is not on its curve, a point outside the subgroup of order r, the pairing
+        equation. Empty for a valid proof.
     detail : str
         The same in a sentence.
     """
@@ -45,15 +46,37 @@ class _Refused(Exception):
         self.why, self.detail = why, detail
 
 
-def verify(vk: VerifyingKey, public: np.ndarray, proof: Proof) -> Verdict:
-    """Verify one proof.
+VALID = Verdict(True, "", "the proof is valid")
+WRONG_EQUATION = Verdict(
+    False, "equation", "the pairing equation does not hold for this key, these values and this proof"
+)
 
-    Parameters
+
+@dataclass(frozen=True)
+class PreparedKey:
+    """A verification key whose points have been checked, as the pairing library takes them; for many proofs.
+
+    Attributes
     ----------
-    vk : VerifyingKey
-    public : (n, 4) uint64
-        Public values, plain, the constant one left out.
-    proof : Proof
+    ic : list of G1Point
+    ic_points : (public + 1, 12) uint64
+        The same, in Montgomery form.
+    """
+
+    alpha: G1Point
+    beta: G2Point
+    gamma: G2Point
+    delta: G2Point
+    ic: list[G1Point]
+    ic_points: np.ndarray
+
+    @property
+    def public(self) -> int:
+        return len(self.ic) - 1
+
+
+def prepare(vk: VerifyingKey) -> PreparedKey:
+    """Check the points of a key.
 
     Raises
     ------
@@ -67,14 +90,28 @@ def verify(vk: VerifyingKey, public: np.ndarray, proof: Proof) -> Verdict:
         for point, name in ((vk.beta_g2, "beta"), (vk.gamma_g2, "gamma"), (vk.delta_g2, "delta"))
     )
     ic = [_key_point(point, f"IC[{i}]", may_be_infinity=True) for i, point in enumerate(vk.ic)]
+    return PreparedKey(alpha, beta, gamma, delta, ic, np.ascontiguousarray(vk.ic))
 
-    if public.ndim != 2 or public.shape[1] != 4:
-        raise ValueError(f"public values have shape (n, 4), not {public.shape}")
-    if len(public) != len(ic) - 1:
-        return Verdict(False, "inputs", f"{len(public)} public values, the key is for {len(ic) - 1}")
-    bad = first_not_below(public, FR_MODULUS)
-    if bad >= 0:
-        return Verdict(False, "inputs", f"public value {bad} is not below r")
+
+def verify(vk: VerifyingKey | PreparedKey, public: np.ndarray, proof: Proof) -> Verdict:
+    """Verify one proof.
+
+    Parameters
+    ----------
+    vk : VerifyingKey or PreparedKey
+        `prepare` checks a key once for many proofs.
+    public : (n, 4) uint64
+        Public values, plain, the constant one left out.
+    proof : Proof
+
+    Raises
+    ------
+    BadInput
+        As `prepare`.
+    """
+    key = vk if isinstance(vk, PreparedKey) else prepare(vk)
+    if (problem := check_inputs(key, public)) is not None:
+        return problem
     try:
         a, b, c = (_checked(point, name) for point, name in ((proof.a, "A"), (proof.b, "B"), (proof.c, "C")))
     except _Refused as refused:
@@ -82,10 +119,21 @@ def verify(vk: VerifyingKey, public: np.ndarray, proof: Proof) -> Verdict:
 
     raw = public.tobytes()
     scalars = [Scalar.from_le_bytes(raw[at : at + FR_BYTES]) for at in range(0, len(raw), FR_BYTES)]
-    inputs = G1Point.multiexp_unchecked(ic, [Scalar(1), *scalars])
-    if GT.pairing_check([-a, alpha, inputs, c], [b, beta, gamma, delta]):
-        return Verdict(True, "", "the proof is valid")
-    return Verdict(False, "equation", "the pairing equation does not hold for this key, these values and this proof")
+    inputs = G1Point.multiexp_unchecked(key.ic, [Scalar(1), *scalars])
+    holds = GT.pairing_check([-a, key.alpha, inputs, c], [b, key.beta, key.gamma, key.delta])
+    return VALID if holds else WRONG_EQUATION
+
+
+def check_inputs(key: PreparedKey, public: np.ndarray) -> Verdict | None:
+    """What is wrong with public values, (n, 4) uint64, for this key; None where nothing is."""
+    if public.ndim != 2 or public.shape[1] != 4:
+        raise ValueError(f"public values have shape (n, 4), not {public.shape}")
+    if len(public) != key.public:
+        return Verdict(False, "inputs", f"{len(public)} public values, the key is for {key.public}")
+    bad = first_not_below(public, FR_MODULUS)
+    if bad >= 0:
+        return Verdict(False, "inputs", f"public value {bad} is not below r")
+    return None
 
 
 def _checked(point: np.ndarray, name: str) -> G1Point | G2Point:

@@ -1,11 +1,24 @@
 """The interpreter in virtual time: a policy's engine on a described machine, at production scale, in under a second.
 
-`simulation` is the way in; `interpreter` runs programs of effects as SimPy processes over a `world` that knows who
-waits for what; `costs` is the cost model, one function an effect, on `fluid` resources; `host_memory` counts the host's
-memory; `tracer` records; `published` compares with what others have measured.
+`simulation` is the way in for one simulation, `predict` for several with an interval. `interpreter` runs programs of
+effects as SimPy processes over a `world` that knows who waits for what; `costs` is the cost model, one function an
+effect, on `fluid` resources and the `host`'s processor and memory; `host_memory` counts the host's memory; `tracer`
+records. `published` reads what others have measured, `compare` puts simulations beside it, and `calibrate` and
+`live_runs` fit a profile's constants to it or to live runs by `fit`.
 """
 
-from cuzklab.simulate.published import compare_with_published, load_published
+from cuzklab.simulate.calibrate import calibrate
+from cuzklab.simulate.compare import compare_with_published
+from cuzklab.simulate.predict import Prediction, predict
+from cuzklab.simulate.published import load_published
 from cuzklab.simulate.simulation import Simulation, simulate
 
-__all__ = ["Simulation", "compare_with_published", "load_published", "simulate"]
+__all__ = [
+    "Prediction",
+    "Simulation",
+    "calibrate",
+    "compare_with_published",
+    "load_published",
+    "predict",
+    "simulate",
+]

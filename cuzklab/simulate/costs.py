@@ -1,11 +1,14 @@
-"""How long effects last: the whole cost model, one function an effect, each with its formula.
+"""How long effects last: the cost model, one function an effect, each with its formula.
 
 Constants come from a hardware profile (`cuzklab.profiles.Hardware`, which says where each was taken from), amounts of
-work and bytes from the table of stages. An effect that is not here takes no time. The model leaves out: what the
-processor does to drive pageable copies, host memory bandwidth taken by copies, kernels that slow each other down
-beyond sharing the device evenly, and cores that wait for memory, which are not counted as busy.
+work and bytes from the table of stages. An effect that is not here takes no time. What CPU stages, pageable copies and
+deallocations do to each other stands in `cuzklab.simulate.host`; host memory in `cuzklab.simulate.host_memory`.
+
+The model leaves out: host memory traffic of the device's own copies, the direction from device to host (what these
+engines fetch is a few points), and kernels that slow each other down beyond sharing the device.
 """
 
+import math
 import random
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
@@ -18,6 +21,7 @@ from cuzklab.policies.effects import (
     DeviceSync,
     Effect,
     Free,
+    FreeHost,
     Launch,
     Pin,
     TrimPool,
@@ -25,11 +29,15 @@ from cuzklab.policies.effects import (
     Upload,
 )
 from cuzklab.policies.model import Partition
-from cuzklab.profiles import Hardware
+from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
-from cuzklab.stages import STAGES, CircuitShape
+from cuzklab.simulate.host import Demand, Job, Processor
+from cuzklab.simulate.host_memory import call_bytes
+from cuzklab.stages import G2_BUCKET_BYTES, STAGES, CircuitShape, msm_window_bits
 
 Lasting = Generator[simpy.Event, Any, None]
+# Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
+_TRAFFIC_OF_PAGES = 64 / 4096
 
 
 class Machine:
@@ -37,12 +45,10 @@ class Machine:
 
     Attributes
     ----------
-    cores : Fluid
-        Core seconds a second.
-    memory : Fluid
-        Bytes a second that CPU stages move to and from host memory.
+    processor : Processor
+        Cores and memory of the host.
     kernels, pcie : dict of int to Fluid
-        Of each device: seconds of kernels a second, and bytes a second across the bus to it.
+        Of each device: seconds of kernels a second, and bytes a second across the bus to it, whatever the stream.
     shapes : mapping
         Circuits of other kinds than the batch's, by the kind of their partitions.
     """
@@ -53,67 +59,149 @@ class Machine:
     ) -> None:  # fmt: skip
         self.env, self.hardware, self.shape, self.seed = env, hardware, shape, seed
         self.shapes = dict(shapes or {})
-        self.cores = Fluid(env, hardware.host.cores)
-        self.memory = Fluid(env, hardware.host.shared_bandwidth_bytes_per_s)
+        self.processor = Processor(env, hardware.host)
         self.kernels: dict[int, Fluid] = {}
         self.pcie: dict[int, Fluid] = {}
+        self._emulated: dict[int, simpy.Resource] = {}
+        self._driver = simpy.Resource(env)
+        self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
+        self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
+        transfer = hardware.transfer
+        self._pageable = Demand(
+            1, hardware.stage_memory_share(PAGEABLE_COPY), 2 * transfer.pageable_bytes_per_s
+        )  # read and written once, into the driver's buffer
+        self._lock_share = hardware.stage_memory_share(PAGE_LOCKING)
+
+    def launched(self, effect: Launch) -> tuple[float, int]:
+        """Seconds of kernels of a GPU stage, and bytes that it streams."""
+        key = (effect.partition.kind, effect.stage, effect.part)
+        if key not in self._launched:
+            row, shape = STAGES[effect.stage], self.shape_of(effect.partition)
+            kernels_s = row.work(shape, effect.part) / self.hardware.rate(effect.stage)
+            self._launched[key] = kernels_s, row.streamed_bytes(shape, effect.part)
+        return self._launched[key]
 
     def shape_of(self, partition: Partition) -> CircuitShape:
         """The circuit of a partition."""
         return self.shapes.get(partition.kind, self.shape)
 
     def device_kernels(self, index: int) -> Fluid:
-        return self.kernels.setdefault(index, Fluid(self.env, 1.0))
+        if index not in self.kernels:
+            self.kernels[index] = Fluid(self.env, 1.0)
+        return self.kernels[index]
 
     def device_pcie(self, index: int) -> Fluid:
-        return self.pcie.setdefault(index, Fluid(self.env, self.hardware.transfer.pinned_bytes_per_s))
+        if index not in self.pcie:
+            self.pcie[index] = Fluid(self.env, self.hardware.transfer.pinned_bytes_per_s)
+        return self.pcie[index]
 
     def pause(self, seconds: float) -> simpy.Event:
         return self.env.timeout(round(seconds * NS_PER_S))
 
-    def spread(self, stage: str, partition: str) -> float:
-        """Factor of a stage's duration for one partition: log-normal with mean 1.
+    def spread(self, stage: str, of: str) -> float:
+        """Factor of a stage's duration for one partition or buffer: log-normal with mean 1.
 
-        It depends on the seed, the stage and the partition alone, not on the order of events, so two policies are
+        It depends on the seed, the stage and that name alone, not on the order of events, so two policies are
         compared on the same draws.
         """
         sigma = self.hardware.stage_spread(stage)
         if not sigma:
             return 1.0
-        return random.Random(f"{self.seed}/{stage}/{partition}").lognormvariate(-sigma * sigma / 2, sigma)
+        # A standard normal draw times sigma: fits compare constants on the same draws, too.
+        draw = random.Random(f"{self.seed}/{stage}/{of}").gauss(0.0, 1.0)
+        return math.exp(sigma * draw - sigma * sigma / 2)
+
+    def demand(self, effect: Compute) -> tuple[float, Demand]:
+        """Seconds that a CPU stage takes alone with its threads, and what it asks of the host.
+
+        With the profile's threads n: t = work / rate. With others the core seconds stay the same:
+        t' = t · throughput(n) / throughput(threads). Traffic by the stage table, over that time. The working set of a
+        pool is the buckets of a Pippenger MSM over each thread's part of the points.
+        """
+        key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
+        if key not in self._demands:
+            stage, part = effect.stage, effect.part
+            row, hardware, shape = STAGES[stage], self.hardware, self.shape_of(effect.partition)
+            default = hardware.stage_threads(stage)
+            threads = effect.threads or default
+            alone_s = row.work(shape, part) / hardware.rate(stage)
+            alone_s *= self.processor.throughput(default) / self.processor.throughput(threads)
+            traffic = row.host_traffic_bytes(shape, part) / alone_s
+            points = max(1, row.work(shape, part) // threads)
+            buckets = threads * (G2_BUCKET_BYTES << (msm_window_bits(points) - 1))
+            cache = min(1.0, buckets / hardware.host.llc_bytes) if threads > 1 else 0.0
+            self._demands[key] = alone_s, Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
+        return self._demands[key]
+
+    def lock_pages(self, size_bytes: float, s_per_byte: float) -> Lasting:
+        """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages.
+
+        If the profile says that it excludes kernels, the driver has one lock in a process, given in order of arrival:
+        it is held while pages are locked or unlocked, and taken for a moment to launch a stage's kernels. What runs
+        goes on, and copies do.
+        """
+        if not (size_bytes and s_per_byte):
+            return
+        demand = Demand(1, self._lock_share, _TRAFFIC_OF_PAGES / s_per_byte)
+        if not self.hardware.transfer.pin_excludes_kernels:
+            yield self.processor.run(size_bytes * s_per_byte, demand).done
+            return
+        with self._driver.request() as turn:
+            yield turn
+            yield self.processor.run(size_bytes * s_per_byte, demand).done
+
+    def begin_launch(self, index: int) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
+        """Launch a stage: the driver's lock, the launch itself, and on an emulated device the wait for its turn."""
+        if self._driver.count:  # somebody locks pages; otherwise there is nothing to wait for
+            with self._driver.request() as turn:
+                yield turn
+        if self.hardware.device.launch_s:
+            yield self.pause(self.hardware.device.launch_s)
+        if not self.hardware.device.kernels_on_host:
+            return None
+        turn = self._emulated.setdefault(index, simpy.Resource(self.env)).request()
+        yield turn
+        return turn
+
+    def end_launch(self, index: int, turn: simpy.resources.resource.Request | None) -> None:
+        """Let the next stage have its turn on an emulated device."""
+        if turn is not None:
+            self._emulated[index].release(turn)
+
+    def call_setup(self, partition: Partition) -> Job:
+        """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""
+        return self.processor.run(
+            call_bytes(self.shape_of(partition)) * self.hardware.host.first_touch_s_per_byte, Demand(1)
+        )
+
+    def deallocation(self, size_bytes: int) -> Job:
+        """Giving memory back to the operating system: bytes · dealloc_s_per_byte on one thread."""
+        seconds = size_bytes * self.hardware.host.dealloc_s_per_byte
+        traffic = _TRAFFIC_OF_PAGES / self.hardware.host.dealloc_s_per_byte if seconds else 0.0
+        return self.processor.run(seconds, Demand(1, 0.0, traffic))
 
 
-def compute(machine: Machine, effect: Compute) -> Lasting:
-    """A CPU stage: first what the processor limits, then what host memory limits.
+def compute(machine: Machine, effect: Compute) -> Job:
+    """A CPU stage: its time alone, times the partition's spread, on a processor that others use, too."""
+    alone_s, demand = machine.demand(effect)
+    return machine.processor.run(alone_s * machine.spread(effect.stage, effect.partition.name), demand)
 
-    Alone, with the profile's number of threads n, it takes t = work / rate · spread. Of this, traffic / (n · b) is
-    spent on memory, b being what a thread can draw, and at most t. The rest is n cores for the remaining time; with
-    another number of threads the core seconds stay the same. Cores and memory are each shared fluidly with the other
-    CPU stages that run.
-    """
-    stage, shape = STAGES[effect.stage], machine.shape_of(effect.partition)
-    default = machine.hardware.stage_threads(effect.stage)
-    threads = effect.threads or default
-    alone_s = stage.work(shape, effect.part) / machine.hardware.rate(effect.stage)
-    alone_s *= machine.spread(effect.stage, effect.partition.name)
-    traffic_bytes = stage.host_traffic_bytes(shape, effect.part)
-    thread_bytes_per_s = machine.hardware.host.thread_bandwidth_bytes_per_s
-    memory_s = min(alone_s, traffic_bytes / (default * thread_bytes_per_s))
-    if alone_s > memory_s:
-        yield machine.cores.serve((alone_s - memory_s) * default, threads)
-    if memory_s:
-        yield machine.memory.serve(traffic_bytes, traffic_bytes / memory_s * threads / default)
+
+def _compute(machine: Machine, effect: Compute) -> Lasting:
+    yield compute(machine, effect).done
 
 
 def launch(machine: Machine, effect: Launch) -> Lasting:
     """A GPU stage: kernels take work / rate, streamed bytes cross the bus at the pinned rate; the longer counts.
 
-    Kernels of several streams share the device, copies of several streams the bus.
+    Kernels of several streams share the device, copies of several streams the bus. On an emulated device a thread of
+    the host computes them.
     """
-    stage, shape = STAGES[effect.stage], machine.shape_of(effect.partition)
-    kernels_s = stage.work(shape, effect.part) / machine.hardware.rate(effect.stage)
-    ends = [machine.device_kernels(effect.gpu.index).serve(kernels_s, 1.0)]
-    streamed_bytes = stage.streamed_bytes(shape, effect.part)
+    kernels_s, streamed_bytes = machine.launched(effect)
+    if machine.hardware.device.kernels_on_host:
+        ends = [machine.processor.run(kernels_s, Demand(1)).done]
+    else:
+        ends = [machine.device_kernels(effect.gpu.index).serve(kernels_s, 1.0)]
     if streamed_bytes:
         rate = machine.hardware.transfer.pinned_bytes_per_s
         ends.append(machine.device_pcie(effect.gpu.index).serve(streamed_bytes, rate))
@@ -121,21 +209,33 @@ def launch(machine: Machine, effect: Launch) -> Lasting:
 
 
 def upload(machine: Machine, effect: Upload, pinned: bool) -> Lasting:
-    """A copy: bytes at the rate of its kind of memory, on a bus that is shared."""
-    transfer = machine.hardware.transfer
+    """A copy: bytes at the rate of its kind of memory, on a bus that is shared.
+
+    From pageable memory a thread of the host copies first, at the pageable rate at most, and is slowed down as CPU
+    stages are.
+    """
+    transfer, size_bytes = machine.hardware.transfer, effect.source.size_bytes
     rate = transfer.pinned_bytes_per_s if pinned else transfer.pageable_bytes_per_s
-    yield machine.device_pcie(effect.stream.gpu.index).serve(effect.source.size_bytes, rate)
+    arrived = machine.device_pcie(effect.stream.gpu.index).serve(size_bytes, rate)
+    if not pinned:
+        yield machine.processor.run(size_bytes / rate, machine._pageable).done
+    yield arrived
 
 
 def pin(machine: Machine, effect: Pin) -> Lasting:
-    """Page-locking costs a time for each byte, on the thread that does it and on nobody else; pooled memory has it."""
-    size_bytes = 0 if effect.pooled else effect.buffer.size_bytes
-    yield machine.pause(size_bytes * machine.hardware.transfer.pin_s_per_byte)
+    """Page-locking costs a time for each byte, on the thread that does it; pooled memory has it."""
+    size_bytes = 0 if effect.pooled else effect.buffer.size_bytes * machine.spread(PAGE_LOCKING, f"+{effect.on}")
+    yield from machine.lock_pages(size_bytes, machine.hardware.transfer.pin_s_per_byte)
 
 
 def unpin(machine: Machine, effect: Unpin) -> Lasting:
-    size_bytes = 0 if effect.pooled else effect.buffer.size_bytes
-    yield machine.pause(size_bytes * machine.hardware.transfer.unpin_s_per_byte)
+    size_bytes = 0 if effect.pooled else effect.buffer.size_bytes * machine.spread(PAGE_LOCKING, f"-{effect.on}")
+    yield from machine.lock_pages(size_bytes, machine.hardware.transfer.unpin_s_per_byte)
+
+
+def free_host(machine: Machine, effect: FreeHost) -> Lasting:
+    """The thread that frees does it."""
+    yield machine.deallocation(effect.buffer.size_bytes).done
 
 
 def alloc(machine: Machine, effect: Alloc) -> Lasting:
@@ -159,10 +259,11 @@ def device_sync(machine: Machine, effect: DeviceSync) -> Lasting:
 
 
 COSTS: dict[type[Effect], Callable[[Machine, Any], Lasting]] = {
-    Compute: compute,
+    Compute: _compute,
     Launch: launch,
     Pin: pin,
     Unpin: unpin,
+    FreeHost: free_host,
     Alloc: alloc,
     Free: free,
     TrimPool: trim_pool,

@@ -1,4 +1,4 @@
-"""Sharing of a resource among those who use it at the same time: cores, memory bandwidth, PCIe, a device.
+"""Sharing of a resource among those who use it at the same time: a device's kernels, the bus to it.
 
 Each job has an amount and a rate that it cannot exceed. The capacity is shared max–min fairly: nobody gets more than
 its own limit, and what is left is split evenly among the rest. Rates change only when a job arrives or ends, so a job's
@@ -60,17 +60,19 @@ class Fluid:
 
     def _share(self) -> None:
         """Give every job its rate from now on, and wake up when the first of them ends."""
-        if not self._jobs:
+        self._plan += 1  # what was planned before holds no longer
+        jobs, now_ns = self._jobs, self._env.now
+        if not jobs:
             return
-        left = self._capacity_per_s
+        left, waiting = self._capacity_per_s, len(jobs)
         # Those who can take least come first: what they leave is for the others.
-        for position, job in enumerate(sorted(self._jobs, key=_limit)):
-            job.rate_per_s = min(job.limit_per_s, left / (len(self._jobs) - position))
-            left -= job.rate_per_s
-            job.end_ns = self._env.now + max(0, round(job.remaining / job.rate_per_s * NS_PER_S))
-        self._plan += 1
-        first_ns = min(job.end_ns for job in self._jobs)
-        self._env.timeout(first_ns - self._env.now, self._plan).callbacks.append(self._end)
+        for job in sorted(jobs, key=_limit) if waiting > 1 else jobs:
+            job.rate_per_s = rate = min(job.limit_per_s, left / waiting)
+            left -= rate
+            waiting -= 1
+            job.end_ns = now_ns + max(0, round(job.remaining / rate * NS_PER_S))
+        first_ns = min(job.end_ns for job in jobs)
+        self._env.timeout(first_ns - now_ns, self._plan).callbacks.append(self._end)
 
     def _end(self, timeout: simpy.Event) -> None:
         if timeout.value != self._plan:

@@ -1,24 +1,31 @@
-"""Host memory of a proving engine: what is always there, and what each synthesised partition adds.
+"""Host memory of a proving engine: what is always there, and what each partition adds while it is under way.
 
-In use = key + compiled constraints + Σ over partitions (a, b, c, aux), the partition's part from the start of its
-synthesis, which allocates it, to the end of its GPU call; a policy may free a, b, c earlier. For the 32 GiB PoRep that
-is 69.8 GiB + 15.5 GiB for each partition that is being synthesised, waits for a worker, or is being proved; published
-peaks follow 69 + 20·pw GiB. Not counted: the split vectors and tails of a call, what a lazy deallocation holds on to,
-and the operating system.
+In use = key + compiled constraints + Σ over partitions. A partition's a, b, c and aux (15.5 GiB for the 32 GiB PoRep)
+come with its synthesis: a share of them at the start (`early_memory_share` of the profile), the rest in proportion to
+its progress. While a GPU worker has it, the call's split vectors are there too: tails (points and scalars of L, A, B_G1
+and B_G2) and bitmaps. All of it is given back when the partition has its outcome, or a, b, c earlier if the policy
+frees them, and stays in use until the deallocation, which takes a time for each byte, is over.
+
+An engine is killed when it needs more than the machine's memory less what others hold. Not counted: what the allocator
+keeps, page tables, the operating system.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from cuzklab.policies.effects import Compute, Effect
 from cuzklab.policies.model import Partition
-from cuzklab.stages import STAGES, CircuitShape
+from cuzklab.stages import G1_BYTES, G2_BYTES, SCALAR_BYTES, CircuitShape
 from cuzklab.units import format_size
-
-_SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
 
 
 class HostMemoryExhausted(Exception):
     """More host memory was needed than the machine has: the operating system ends the engine."""
+
+
+def call_bytes(shape: CircuitShape) -> int:
+    """Split vectors of a call: tails of L, A, B_G1 and B_G2 with their scalars, and a bit for each point."""
+    tails = sum(shape.tail(query) * (G1_BYTES + SCALAR_BYTES) for query in ("l", "a", "b_g1"))
+    bitmaps = sum(-(-shape.points(query) // 8) for query in ("l", "a", "b_g1"))
+    return tails + shape.tail("b_g2") * (G2_BYTES + SCALAR_BYTES) + bitmaps
 
 
 class HostMemory:
@@ -27,47 +34,81 @@ class HostMemory:
     Parameters
     ----------
     limit_bytes : int
-        Memory of the machine.
+        Memory that the engine can have.
     shape : CircuitShape
+    early_share : float
+        Part of a partition's memory that is there from the start of its synthesis.
     others : mapping
         Circuits of other kinds, whose keys are there too, by the kind of their partitions.
     """
 
-    def __init__(self, limit_bytes: int, shape: CircuitShape, others: Mapping[str, CircuitShape] | None = None) -> None:
+    def __init__(
+        self, limit_bytes: int, shape: CircuitShape, early_share: float = 1.0,
+        others: Mapping[str, CircuitShape] | None = None,
+    ) -> None:  # fmt: skip
         self.limit_bytes = limit_bytes
-        self._shapes = {"": shape, **(others or {})}
-        self._fixed_bytes = sum(one.key_bytes + one.constraint_bytes for one in self._shapes.values())
-        self._partitions: dict[Partition, int] = {}
+        shapes = {"": shape, **(others or {})}
+        self._fixed_bytes = sum(one.key_bytes + one.constraint_bytes for one in shapes.values())
+        self._partition_bytes = {kind: one.synthesised_bytes for kind, one in shapes.items()}
+        self._call_bytes = {kind: call_bytes(one) for kind, one in shapes.items()}
+        self._early_share = early_share
+        self._held: dict[Partition, int] = {}
+        self._growing: dict[Partition, Callable[[], float]] = {}
+        self._held_bytes = 0
 
     @property
     def in_use_bytes(self) -> int:
-        return self._fixed_bytes + sum(self._partitions.values())
+        """Bytes in use now; progress of syntheses as last brought up to date."""
+        to_come = sum(
+            (1 - progress()) * self._partition_bytes[partition.kind] for partition, progress in self._growing.items()
+        )
+        return self._fixed_bytes + self._held_bytes - round((1 - self._early_share) * to_come)
 
-    def begins(self, effect: Effect) -> bool:
-        """Count a partition whose synthesis begins with this effect; whether it does."""
-        if isinstance(effect, Compute) and effect.stage in _SYNTHESES:
-            self._partitions[effect.partition] = self._shapes[effect.partition.kind].synthesised_bytes
-            return True
-        return False
+    @property
+    def partitions(self) -> int:
+        """Partitions that hold memory."""
+        return len(self._held)
 
-    def done(self, partition: Partition) -> None:
-        """A partition's GPU call has ended: its memory is free."""
-        self._partitions.pop(partition, None)
+    def begin(self, partition: Partition, progress: Callable[[], float]) -> None:
+        """A partition's synthesis begins; `progress` tells how far it is, 0 to 1."""
+        if partition not in self._held:
+            self._hold(partition, self._partition_bytes[partition.kind])
+        self._growing[partition] = progress
 
-    def freed(self, partition: Partition, size_bytes: int) -> None:
-        """A part of a partition's memory is free before its call has ended."""
-        if partition in self._partitions:
-            self._partitions[partition] -= size_bytes
+    def synthesised(self, partition: Partition) -> None:
+        self._growing.pop(partition, None)
 
-    def check(self) -> None:
+    def call(self, partition: Partition) -> None:
+        """A GPU worker has taken a partition."""
+        self._hold(partition, self._call_bytes[partition.kind])
+
+    def held(self, partition: Partition) -> int:
+        """What a partition holds and will have to give back."""
+        return self._held.get(partition, 0)
+
+    def give_back(self, partition: Partition, size_bytes: int) -> None:
+        """Memory of a partition has been given back."""
+        left = self._held.get(partition, 0) - size_bytes
+        self._held_bytes -= size_bytes if left >= 0 else self._held.get(partition, 0)
+        self._growing.pop(partition, None)
+        if left > 0:
+            self._held[partition] = left
+        else:
+            self._held.pop(partition, None)
+
+    def _hold(self, partition: Partition, size_bytes: int) -> None:
+        self._held[partition] = self._held.get(partition, 0) + size_bytes
+        self._held_bytes += size_bytes
+
+    def check(self, in_use_bytes: int) -> None:
         """
         Raises
         ------
         HostMemoryExhausted
         """
-        if self.in_use_bytes > self.limit_bytes:
-            sizes = " or ".join(format_size(size) for size in sorted(set(self._partitions.values()), reverse=True))
+        if in_use_bytes > self.limit_bytes:
+            largest_bytes = max(self._partition_bytes.values())
             raise HostMemoryExhausted(
-                f"host memory: {format_size(self._fixed_bytes)} of key and constraints and {len(self._partitions)} "
-                f"synthesised partitions of {sizes} exceed {format_size(self.limit_bytes)}"
+                f"host memory: {format_size(self._fixed_bytes)} of key and constraints and {len(self._held)} "
+                f"partitions of up to {format_size(largest_bytes)} exceed {format_size(self.limit_bytes)}"
             )

@@ -12,6 +12,7 @@ from typing import Any
 import simpy
 
 from cuzklab.policies.effects import (
+    Compute,
     Copy,
     Effect,
     Fork,
@@ -28,13 +29,14 @@ from cuzklab.policies.engine import Latencies, Outcome
 from cuzklab.policies.model import Gpu, Partition, Program, WaitFor
 from cuzklab.policies.schedule import SCHEDULE, Order
 from cuzklab.simulate.actor import Actor
-from cuzklab.simulate.costs import COSTS, Machine, upload
+from cuzklab.simulate.costs import COSTS, Machine, compute, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
 from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
 from cuzklab.simulate.world import World
 from cuzklab.stages import STAGES
 
+_SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
 # An actor that does so many things without time passing is taken to spin for ever.
 MAX_EFFECTS_AT_ONE_TIME = 100_000
 
@@ -101,8 +103,6 @@ class Interpreter:
         self.ending = Ending()
         self._host_memory = host_memory
         self._tasks: dict[str, Actor] = {}
-        if host_memory:
-            self.tracer.host_memory(host_memory.in_use_bytes)
 
     def run(self, programs: Mapping[str, Program]) -> Ending:
         """Run programs until they have ended or none can go on."""
@@ -110,6 +110,8 @@ class Interpreter:
             device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), -1)
             self.env.process(self._act(Actor(name, device=device), program))
         try:
+            if self._host_memory:
+                self._host_memory_changed()
             self.env.run()
             while self.pacing.let_go(self.world, self.env.now):
                 self._wake()
@@ -196,7 +198,11 @@ class Interpreter:
             result, fault = yield granted
             if fault is not None:
                 raise fault
-        if effect.lasts and not effect.asynchronous(self.world):
+        if type(effect) is FreeHost:
+            yield from self._free_host(actor, effect)
+        elif type(effect) is Get and isinstance(result, Partition) and actor.in_call:
+            yield from self._set_up_call(actor)
+        elif effect.lasts and not effect.asynchronous(self.world):
             yield from self._last(actor, effect)
         return result
 
@@ -223,13 +229,12 @@ class Interpreter:
             if (beside := effect.beside(self.world)) is not None:
                 (copy,) = beside.arguments
                 self.env.process(self._copy(actor, copy, self.pacing.name_of_copy(actor.name, copy)))
-        elif isinstance(effect, FreeHost):
-            if self._host_memory:
-                self._host_memory.freed(effect.partition, effect.buffer.size_bytes)
-                self.tracer.host_memory(self._host_memory.in_use_bytes)
         elif isinstance(effect, Get):
             if isinstance(result, Partition):
                 actor.partition, actor.took_ns = result, self.env.now
+                if self._host_memory and actor.in_call:
+                    self._host_memory.call(result)
+                    self._host_memory_changed()
         elif isinstance(effect, Put):
             self._passed_on(actor, effect.item)
         return result
@@ -255,8 +260,7 @@ class Interpreter:
                 self.tracer.call(actor, item.partition, item.ok)
             self.world.forget_partition(item.partition.name)
             if self._host_memory:
-                self._host_memory.done(item.partition)
-                self.tracer.host_memory(self._host_memory.in_use_bytes)
+                self.env.process(self._give_back(item.partition, self._host_memory.held(item.partition)))
         if isinstance(item, Outcome | Partition):
             actor.partition = None
 
@@ -269,13 +273,51 @@ class Interpreter:
             return
         if isinstance(effect, Launch):
             yield from self._launch(actor, effect)
+        elif isinstance(effect, Compute) and effect.stage in _SYNTHESES and self._host_memory:
+            yield from self._synthesise(effect, self._host_memory)
         else:
-            if self._host_memory and self._host_memory.begins(effect):
-                self.tracer.host_memory(self._host_memory.in_use_bytes)
-                self._host_memory.check()
             yield from COSTS[type(effect)](self.machine, effect)
         yield from self._end_of_work(actor, effect)
         self.tracer.lasted(actor, effect, start_ns)
+
+    def _synthesise(self, effect: Compute, host_memory: HostMemory) -> Generator[simpy.Event, Any, None]:
+        """A stage that allocates the partition's host memory as it goes."""
+        job = compute(self.machine, effect)
+        host_memory.begin(effect.partition, job.progress)
+        self._host_memory_changed()
+        yield job.done
+        host_memory.synthesised(effect.partition)
+        self._host_memory_changed()
+
+    def _set_up_call(self, actor: Actor) -> Generator[simpy.Event, Any, None]:
+        start_ns = self.env.now
+        yield self.machine.call_setup(actor.partition).done
+        if self.env.now > start_ns:
+            self.tracer.span(actor, start_ns, "split vectors", "memory", actor.device)
+
+    def _free_host(self, actor: Actor, effect: FreeHost) -> Generator[simpy.Event, Any, None]:
+        start_ns = self.env.now
+        yield from COSTS[FreeHost](self.machine, effect)
+        self.tracer.lasted(actor, effect, start_ns)
+        if self._host_memory:
+            size_bytes = min(effect.buffer.size_bytes, self._host_memory.held(effect.partition))
+            self._host_memory_changed()
+            self._host_memory.give_back(effect.partition, size_bytes)
+            self._host_memory_changed()
+
+    def _give_back(self, partition: Partition, size_bytes: int) -> Generator[simpy.Event, Any, None]:
+        """Memory of a partition that is done goes back in the background, and is in use until it has."""
+        yield self.machine.deallocation(size_bytes).done
+        self._host_memory_changed()
+        self._host_memory.give_back(partition, size_bytes)
+        self._host_memory_changed()
+
+    def _host_memory_changed(self) -> None:
+        """Record the memory in use; it grows between two such moments, so one is recorded before every decrease."""
+        self.machine.processor.advance()
+        in_use_bytes = self._host_memory.in_use_bytes
+        self.tracer.host_memory(in_use_bytes)
+        self._host_memory.check(in_use_bytes)
 
     def _finish(self, actor: Actor, effect: Effect) -> None:
         self.tracer.actor = actor
@@ -283,10 +325,12 @@ class Interpreter:
         self._wake()
 
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
-        """Kernels, which begin at once since their stream is idle; the actor waits for their end."""
+        """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
+        turn = yield from self.machine.begin_launch(effect.gpu.index)
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
-        streamed_bytes = STAGES[effect.stage].streamed_bytes(self.machine.shape_of(effect.partition), effect.part)
+        self.machine.end_launch(effect.gpu.index, turn)
+        _, streamed_bytes = self.machine.launched(effect)
         self.tracer.kernel(actor, effect, start_ns, actor.requested_ns)
         self.tracer.transfer(actor, effect, start_ns, actor.requested_ns, streamed_bytes, pinned=True)
 

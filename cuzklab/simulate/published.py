@@ -1,26 +1,21 @@
-"""Published figures beside simulated ones: how far the model is from what others measured.
-
-In the phases that are listed a synthesis permit was given back before the result was queued, so nothing bounded how
-many synthesised partitions could wait: the rows are simulated with room for all partitions in flight.
-"""
+"""Published figures: strictly read rows of `lab/published/*.toml`, each with its kind and conditions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import cuzklab.policies as policies
 from cuzklab import resources
 from cuzklab.errors import BadInput
-from cuzklab.profiles import load_hardware, load_workload, read_toml
-from cuzklab.simulate.simulation import Simulation, simulate
+from cuzklab.profiles import read_toml
 from cuzklab.trace.metrics import KINDS
-from cuzklab.units import Metric
+from cuzklab.units import METRIC_KINDS, Metric, parse_size
 
 OUTCOMES = ("device_oom", "host_oom", "deadlock")
-_FIGURE_OF_KIND = {kind: figure for figure, kind in KINDS.items()}
+GPU_TOTAL = "gpu_total"
 _CONDITIONS = ("c", "j", "pw", "gw")
+_FIELDS = ("policy", "kind", "as", "value", "outcome", "conditions", "options", "assumed", "fit", "not_simulated")
 
 
 @dataclass(frozen=True)
@@ -35,6 +30,12 @@ class PublishedRow:
         ``ok`` where the result is a figure.
     assumed : tuple of str
         Conditions that were not published.
+    options : mapping
+        Of the policy.
+    fit : bool
+        Whether constants are fitted to it; otherwise it is a prediction.
+    not_simulated : str
+        Why it cannot be simulated; empty where it can.
     """
 
     policy: str
@@ -44,54 +45,33 @@ class PublishedRow:
     metric: Metric | None
     outcome: str
     assumed: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A published result and the simulated one.
-
-    Attributes
-    ----------
-    simulated : Metric or None
-        Mean over the seeds; None where the published result is an outcome or a simulation gave no such figure.
-    lowest, highest : float or None
-        Extremes over the seeds.
-    outcomes : tuple of str
-        Outcome for each seed.
-    """
-
-    row: PublishedRow
-    simulated: Metric | None
-    lowest: float | None
-    highest: float | None
-    outcomes: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    fit: bool = False
+    not_simulated: str = ""
 
     @property
-    def error(self) -> float | None:
-        """Simulated over published figure, less one."""
-        if self.simulated is None or self.row.metric is None:
-            return None
-        return self.simulated.ratio(self.row.metric) - 1
+    def figure(self) -> str:
+        """Name of the figure in a simulation's results."""
+        if self.metric is None:
+            return ""
+        return _figure_of(self.metric.kind, self.metric.label)
 
     @property
-    def same_outcome(self) -> bool:
-        """Whether every seed ended as published."""
-        return set(self.outcomes) == {self.row.outcome}
+    def words(self) -> str:
+        """The row's conditions in a line."""
+        conditions = " ".join(f"{name}{value}" for name, value in self.conditions.items())
+        options = " ".join(f"{name}={value}" for name, value in self.options.items())
+        return f"{self.policy} {conditions} {options}".strip()
 
-    def to_json(self) -> dict[str, Any]:
-        """One line of a table: published and simulated figure, error, outcomes."""
-        return {
-            "policy": self.row.policy,
-            "conditions": dict(self.row.conditions),
-            "assumed": list(self.row.assumed),
-            "kind": self.row.metric.kind if self.row.metric else "outcome",
-            "published": self.row.metric.value if self.row.metric else self.row.outcome,
-            "simulated": self.simulated.value if self.simulated else ", ".join(dict.fromkeys(self.outcomes)),
-            "lowest": self.lowest,
-            "highest": self.highest,
-            "error": self.error,
-            "same_outcome": self.same_outcome,
-        }
+
+def _figure_of(kind: str, label: str) -> str:
+    if label:
+        return f"{label}_{'s' if kind == 'duration' else kind}"
+    return next((name for name, one in KINDS.items() if one == kind), "")
+
+
+_KNOWN = {_figure_of(kind, ""): kind for kind in METRIC_KINDS if _figure_of(kind, "")}
+_LABELLED = {("duration", GPU_TOTAL), ("share", GPU_TOTAL)}
 
 
 def load_published(path: Path | str | None = None) -> tuple[PublishedRow, ...]:
@@ -115,18 +95,22 @@ def load_published(path: Path | str | None = None) -> tuple[PublishedRow, ...]:
         if not isinstance(document[key], str):
             raise BadInput(f"{path}: field {key} must be text")
     return tuple(
-        _row(f"{path}: row {number}", row, document["hardware"], document["workload"])
+        row_of(f"{path}: row {number}", row, document["hardware"], document["workload"])
         for number, row in enumerate(document["row"], 1)
     )
 
 
-def _row(where: str, row: Any, hardware: str, workload: str) -> PublishedRow:
+def row_of(where: str, row: Any, hardware: str, workload: str) -> PublishedRow:
+    """A row from its fields, for a machine and a workload; errors name `where` and the field."""
     if not isinstance(row, dict):
         raise BadInput(f"{where}: not a section")
     for key in row:
-        if key not in ("policy", "kind", "value", "outcome", "conditions", "assumed"):
+        if key not in _FIELDS:
             raise BadInput(f"{where}: unknown field {key}")
-    if row.get("policy") not in policies.names():
+    not_simulated = row.get("not_simulated", "")
+    if not isinstance(not_simulated, str):
+        raise BadInput(f"{where}: field not_simulated must say why, in words")
+    if not isinstance(row.get("policy"), str) or (row["policy"] not in policies.names() and not not_simulated):
         raise BadInput(f"{where}: field policy must be one of {', '.join(policies.names())}")
     conditions = row.get("conditions")
     if not isinstance(conditions, dict) or sorted(conditions) != sorted(_CONDITIONS):
@@ -137,65 +121,42 @@ def _row(where: str, row: Any, hardware: str, workload: str) -> PublishedRow:
     assumed = row.get("assumed", [])
     if not isinstance(assumed, list) or not all(key in _CONDITIONS for key in assumed):
         raise BadInput(f"{where}: field assumed must list some of {', '.join(_CONDITIONS)}")
-    stated = {"policy": row["policy"], **conditions, "hardware": hardware, "workload": workload}
+    options = row.get("options", {})
+    if not isinstance(options, dict):
+        raise BadInput(f"{where}: field options must be a table of the policy's options")
+    if options:
+        try:
+            options = dict(policies.load(row["policy"], **options).options)
+        except policies.UnknownPolicy as error:
+            raise BadInput(f"{where}: field options: {error}") from None
+    fit = row.get("fit", False)
+    if not isinstance(fit, bool) or (fit and (row.get("outcome", "host_oom") != "host_oom" or not_simulated)):
+        raise BadInput(f"{where}: field fit must be true or false; only a simulated figure, or host_oom, can be fitted")
+    stated = {"policy": row["policy"], **options, **conditions, "hardware": hardware, "workload": workload}
+    metric, outcome = _result(where, row, stated)
+    return PublishedRow(
+        row["policy"], hardware, workload, dict(conditions), metric, outcome, tuple(assumed), options, fit,
+        not_simulated,
+    )  # fmt: skip
+
+
+def _result(where: str, row: Mapping[str, Any], stated: Mapping[str, Any]) -> tuple[Metric | None, str]:
     if "outcome" in row:
-        if row["outcome"] not in OUTCOMES or "kind" in row or "value" in row:
+        if row["outcome"] not in OUTCOMES or "kind" in row or "value" in row or "as" in row:
             raise BadInput(f"{where}: field outcome must be one of {', '.join(OUTCOMES)}, without kind and value")
-        metric, outcome = None, row["outcome"]
-    else:
-        if row.get("kind") not in _FIGURE_OF_KIND:
-            raise BadInput(f"{where}: field kind must be one of {', '.join(_FIGURE_OF_KIND)}")
-        value = row.get("value")
-        if type(value) not in (int, float) or not 0 < value < 2**62:
-            raise BadInput(f"{where}: field value must be a number above 0")
-        metric, outcome = Metric(row["kind"], float(value), "published", stated), "ok"
-    return PublishedRow(row["policy"], hardware, workload, dict(conditions), metric, outcome, tuple(assumed))
-
-
-def compare_with_published(
-    rows: tuple[PublishedRow, ...] | None = None, seeds: tuple[int, ...] = (0, 1, 2)
-) -> tuple[Comparison, ...]:
-    """Simulate the conditions of each published row.
-
-    Parameters
-    ----------
-    rows : tuple of PublishedRow, optional
-        The shipped ones unless given.
-    seeds : tuple of int
-        Each row is simulated once with each; figures are means over them.
-    """
-    done: dict[tuple[Any, ...], list[Simulation]] = {}
-    comparisons = []
-    for row in load_published() if rows is None else rows:
-        key = (row.policy, row.hardware, row.workload, *sorted(row.conditions.items()))
-        if key not in done:
-            done[key] = [_simulate(row, seed) for seed in seeds]
-        comparisons.append(_compare(row, done[key]))
-    return tuple(comparisons)
-
-
-def _simulate(row: PublishedRow, seed: int) -> Simulation:
-    workload = load_workload(row.workload)
-    conditions = row.conditions
-    return simulate(
-        row.policy,
-        load_hardware(row.hardware),
-        workload,
-        proofs=conditions["c"],
-        in_flight=conditions["j"],
-        gpu_workers=conditions["gw"],
-        synthesis_workers=conditions["pw"],
-        lookahead=conditions["j"] * workload.partitions_per_proof,
-        seed=seed,
-        record=False,
-    )
-
-
-def _compare(row: PublishedRow, simulations: list[Simulation]) -> Comparison:
-    outcomes = tuple(simulation.outcome for simulation in simulations)
-    name = _FIGURE_OF_KIND[row.metric.kind] if row.metric else ""
-    values = [simulation.metrics[name].value for simulation in simulations if name in simulation.metrics]
-    if len(values) < len(simulations):
-        return Comparison(row, None, None, None, outcomes)
-    mean = Metric(row.metric.kind, fmean(values), "simulated", row.metric.conditions)
-    return Comparison(row, mean, min(values), max(values), outcomes)
+        return None, row["outcome"]
+    kind, label = row.get("kind"), row.get("as", "")
+    if label:
+        if (kind, label) not in _LABELLED:
+            raise BadInput(f"{where}: field as must be {GPU_TOTAL}, of kind duration or share")
+    elif kind not in _KNOWN.values():
+        raise BadInput(f"{where}: field kind must be one of {', '.join(_KNOWN.values())}")
+    value = row.get("value")
+    if isinstance(value, str) and kind in ("peak_host", "peak_vram"):
+        try:
+            value = parse_size(value)
+        except ValueError as error:
+            raise BadInput(f"{where}: field value: {error}") from None
+    if type(value) not in (int, float) or not 0 < value < 2**62:
+        raise BadInput(f"{where}: field value must be a number above 0")
+    return Metric(kind, float(value), "published", stated, label), "ok"

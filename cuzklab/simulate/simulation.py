@@ -136,7 +136,9 @@ def simulate(
     gpu_workers, synthesis_workers : int
         Workers a device (gw) and partitions synthesised at a time (pw).
     lookahead : int, optional
-        Synthesised partitions that may wait for a worker; as many as synthesis workers unless given.
+        Synthesised partitions that may wait for a worker. Unless given: as many as synthesis workers where the policy
+        bounds its queue (it has `queue_capacity`); in the others a synthesis permit is given back before the result is
+        queued, so all that are in flight may wait.
     partitions : int, optional
         Partitions of a proof, if not the workload's.
     gpus : int
@@ -160,7 +162,8 @@ def simulate(
     hardware = load_hardware(hardware) if isinstance(hardware, str) else hardware
     workload = load_workload(workload) if isinstance(workload, str) else workload
     partitions = workload.partitions_per_proof if partitions is None else partitions
-    lookahead = synthesis_workers if lookahead is None else lookahead
+    if lookahead is None:
+        lookahead = synthesis_workers if policy.has("queue_capacity") else in_flight * partitions
     vram_bytes = hardware.device.vram_bytes if vram_bytes is None else vram_bytes
     if vram_bytes <= hardware.device.margin_bytes:
         raise BadInput(
@@ -184,7 +187,8 @@ def simulate(
 
     shapes = {kind.name: kind.shape for kind, _ in kinds}
     machine = Machine(simpy.Environment(), hardware, workload.shape, seed, shapes)
-    host_memory = HostMemory(hardware.host.memory_bytes, workload.shape, shapes)
+    early_share = hardware.engine.early_memory_share
+    host_memory = HostMemory(hardware.host.available_bytes, workload.shape, early_share, shapes)
     interpreter = Interpreter(machine, host_memory, everything=record)
     sizes = partition_sizes(workload.shape, hardware.device.model)
     try:

@@ -166,6 +166,8 @@ class Tracer:
     def _vram(
         self, op: str, actor: Actor, gpu: Gpu, name: str, size_bytes: int, live_bytes: int, partition: str
     ) -> None:
+        if not self._everything and op == "free":
+            return  # peaks are at allocations
         held = ", ".join(lock.name for lock in actor.locks)
         self.recorder.add(
             VramEvent(

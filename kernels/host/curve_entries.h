@@ -5,6 +5,8 @@
 #pragma once
 
 #include "../msm/pippenger.h"
+#include "encoding.h"
+#include "lockstep_entries.h"
 #include "to_affine.h"
 
 typedef Affine<Coordinate> Point;
@@ -54,6 +56,8 @@ void ENTRY(masked_sum)(const Point* points, const u64* bitmap, u64 begin, u64 en
   }
   tree.finish();
 }
+
+LOCKSTEP_ENTRIES(OneByOne<Coordinate>)
 #endif
 
 u32 ENTRY(msm_windows)(u32 bits) { return recoding(bits).windows; }
@@ -86,52 +90,18 @@ void ENTRY(sum)(const Point* points, u64 n, Point* out) {
   *out = to_affine(r);
 }
 
-// table[w][m] = (m + 1) · 2^(bits · w) · base for m < 2^(bits − 1), and a last window with all its multiples.
+// Points of a fixed base's table, and its powers 2^(bits · w) · base, one for each window.
 u64 ENTRY(fixed_base_entries)(u32 bits) {
   const Recoding r = recoding(bits);
   return u64(r.windows - 1) * buckets_of_window(r, 0) + buckets_of_window(r, r.windows - 1);
 }
 
-u64 ENTRY(fixed_base_scratch_bytes)() { return sizeof(BatchAdder<Coordinate>) + 64; }
-
-void ENTRY(fixed_base_table)(const Point* base, u32 bits, Point* table, void* scratch) {
+void ENTRY(fixed_base_powers)(const Point* base, u32 bits, Point* powers) {
   const Recoding r = recoding(bits);
-  BatchAdder<Coordinate>& adder = *(BatchAdder<Coordinate>*)((u64(scratch) + 63) & ~u64(63));
-  adder.count = 0;
-  const u32 half = buckets_of_window(r, 0), last = buckets_of_window(r, r.windows - 1);
   Sum power = Sum::of(*base);
   for (u32 w = 0; w < r.windows; w++) {
-    table[u64(w) * half] = to_affine(power);
+    powers[w] = to_affine(power);
     for (u32 i = 0; i < bits; i++) power = doubled(power);
-  }
-  // From 1 … known to known + 1 … 2 · known, in all windows at once.
-  for (u32 known = 1; known < (half > last ? half : last); known *= 2) {
-    for (u32 w = 0; w < r.windows; w++) {
-      Point* row = table + u64(w) * half;
-      const u32 count = w + 1 < r.windows ? half : last;
-      for (u32 m = known; m < 2 * known && m < count; m++) adder.push(&row[known - 1], &row[m - known], &row[m]);
-    }
-    adder.flush();
-  }
-}
-
-// out_i = scalar_i · base.
-void ENTRY(fixed_base)(const Point* table, u32 bits, const u64* scalars, u64 n, Point* out, void* scratch) {
-  const Recoding r = recoding(bits);
-  BatchAdder<Coordinate>& adder = *(BatchAdder<Coordinate>*)((u64(scratch) + 63) & ~u64(63));
-  adder.count = 0;
-  const u32 half = buckets_of_window(r, 0);
-  for (u64 begin = 0; begin < n; begin += BatchAdder<Coordinate>::capacity) {
-    const u64 end = begin + adder.capacity < n ? begin + adder.capacity : n;
-    for (u64 i = begin; i < end; i++) out[i] = Point::infinity();
-    for (u32 w = 0; w < r.windows; w++) {
-      const Point* row = table + u64(w) * half;
-      for (u64 i = begin; i < end; i++) {
-        const i32 d = digit(r, scalars + 4 * i, w);
-        if (d != 0) adder.push(&out[i], &row[(d < 0 ? -d : d) - 1], &out[i], d < 0);
-      }
-      adder.flush();
-    }
   }
 }
 
@@ -154,6 +124,32 @@ i64 ENTRY(on_curve)(const Point* points, u64 n, const Coordinate* b) {
     if (!(p.y.squared() == p.x.squared() * p.x + *b)) return i64(i);
   }
   return -1;
+}
+
+// out_i = the point at index_i (or i, without a list) of `data`, encoded as encoding.h says. Where one is refused, its
+// position in out and the reason.
+i64 ENTRY(decode)(const unsigned char* data, const u32* index, u64 n, Point* out, u32* reason) {
+  for (u64 i = 0; i < n; i++) {
+    const u64 at = index ? index[i] : i;
+    *reason = decode(data + at * sizeof(Point), out[i]);
+    if (*reason != decoded) return i64(i);
+  }
+  return -1;
+}
+
+void ENTRY(encode)(const Point* points, u64 n, unsigned char* out) {
+  for (u64 i = 0; i < n; i++) encode(points[i], out + i * sizeof(Point));
+}
+
+// out_i = the point at index_i of `data`, which need not be aligned.
+void ENTRY(gather)(const unsigned char* data, const u32* index, u64 n, Point* out) {
+  constexpr u64 ahead = 16;
+  for (u64 i = 0; i < n; i++) {
+    if (i + ahead < n)
+      for (u64 line = 0; line < sizeof(Point); line += 64)
+        __builtin_prefetch(data + index[i + ahead] * sizeof(Point) + line);
+    __builtin_memcpy(&out[i], data + index[i] * sizeof(Point), sizeof(Point));
+  }
 }
 #pragma GCC visibility pop
 }

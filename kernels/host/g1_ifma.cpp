@@ -5,6 +5,11 @@ typedef Fp Coordinate;
 #define ENTRY(name) g1_##name
 #include "sum_entries_ifma.h"
 
+extern "C" __attribute__((visibility("default"))) i64 g1_in_subgroup(const Point* points, u64 n, const Fp* beta,
+                                                                     void* scratch) {
+  return first_outside(points, n, 2, [=](const Point& p) { return Point{p.x * *beta, p.y}; }, scratch);
+}
+
 // The time of rounds · 8 products in lanes, in four independent chains.
 extern "C" __attribute__((visibility("default"))) void fp_repeat_products(Fp* x, u64 rounds) {
   FpLanes value[4];

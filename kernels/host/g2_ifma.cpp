@@ -4,3 +4,11 @@
 typedef Fp2<Fp> Coordinate;
 #define ENTRY(name) g2_##name
 #include "sum_entries_ifma.h"
+
+extern "C" __attribute__((visibility("default"))) i64 g2_in_subgroup(const Point* points, u64 n, const Coordinate* frobenius,
+                                                                     void* scratch) {
+  const auto image = [=](const Point& p) {
+    return Point{p.x.conjugated() * frobenius[0], p.y.conjugated() * frobenius[1]};
+  };
+  return first_outside(points, n, 1, image, scratch);
+}

@@ -12,6 +12,7 @@
 #define ntt_scratch_bytes ntt_scratch_bytes_one
 #define ntt_columns ntt_columns_one
 #define ntt_rows ntt_rows_one
+#define ntt_quotient ntt_quotient_one
 #endif
 
 namespace {
@@ -70,11 +71,9 @@ void ntt_rows(const Fr* from, Fr* to, u32 log_rows, u32 log_columns, u64 begin, 
   }
 }
 
-// a_i ← a_i · b_i − c_i as a plain integer.
-void ntt_quotient(Fr* a, const Fr* b, const Fr* c, u64 begin, u64 end) {
-  Fr unit = Fr::zero();
-  unit.l[0] = 1;
-  for (u64 i = begin; i < end; i++) a[i] = (a[i] * b[i] - c[i]) * unit;
+// a_i ← scale · (a_i · b_i − c_i) as a plain integer; scale is plain, too.
+void ntt_quotient(Fr* a, const Fr* b, const Fr* c, u64 begin, u64 end, const Fr* scale) {
+  for (u64 i = begin; i < end; i++) a[i] = (a[i] * b[i] - c[i]) * *scale;
 }
 #pragma GCC visibility pop
 }

@@ -6,6 +6,7 @@ extern "C" {
 u64 ntt_scratch_bytes_one(u32, u32);
 void ntt_columns_one(const Fr*, Fr*, u32, u32, u64, u64, const Fr*, const Fr*, const Fr*, const Fr*, Fr*);
 void ntt_rows_one(const Fr*, Fr*, u32, u32, u64, u64, const Fr*, const Fr*, Fr*);
+void ntt_quotient_one(Fr*, const Fr*, const Fr*, u64, u64, const Fr*);
 }
 
 namespace {
@@ -89,6 +90,20 @@ void ntt_rows(const Fr* from, Fr* to, u32 log_rows, u32 log_columns, u64 begin, 
     }
   }
   if (row < end) ntt_rows_one(from, to, log_rows, log_columns, row, end, twiddle, scale, scratch);
+}
+
+// With a and b at 2^256, their product is at 2^252; 2^8 · scale makes it plain, and 2^4 · scale does so with c.
+void ntt_quotient(Fr* a, const Fr* b, const Fr* c, u64 begin, u64 end, const Fr* scale) {
+  Fr four = scale->doubled().doubled().doubled().doubled(), eight = four;
+  for (int i = 0; i < 4; i++) eight = eight.doubled();
+  const FrLanes of_c = fr_all(limbs52<FrParameters, 5>(four.l)), of_product = fr_all(limbs52<FrParameters, 5>(eight.l));
+  u64 i = begin;
+  for (; i + 8 <= end; i += 8) {
+    const FrLanes x = product(load_eight(a + i), load_eight(b + i)).normal();
+    const FrLanes y = product(x, of_product) - product(load_eight(c + i), of_c);
+    store_eight(a + i, far_canonical(y.plus<2>()));
+  }
+  if (i < end) ntt_quotient_one(a, b, c, i, end, scale);
 }
 
 // The time of rounds · 8 products in lanes, in four independent chains.

@@ -2,7 +2,9 @@
 // They stand in for those of the same names in curve_entries.h.
 #pragma once
 
+#include "../msm/lockstep_ifma.h"
 #include "../msm/pippenger_ifma.h"
+#include "lockstep_entries.h"
 #include "to_affine.h"
 
 typedef Affine<Coordinate> Point;
@@ -41,5 +43,7 @@ void ENTRY(masked_sum)(const Point* points, const u64* bitmap, u64 begin, u64 en
   tree.finish();
   *out = of_lane_point(sum);
 }
+
+LOCKSTEP_ENTRIES(InLanes<Coordinate>)
 #pragma GCC visibility pop
 }

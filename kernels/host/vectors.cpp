@@ -44,6 +44,16 @@ void repeat_products(F* x, u64 rounds) {
     for (int j = 0; j < 8; j++) x[j] = x[j] * x[8];
 }
 
+struct Record {
+  u32 matrix, row, wire, words[8];
+
+  Fr value() const {
+    Fr x;
+    __builtin_memcpy(x.l, words, sizeof x.l);
+    return x;
+  }
+};
+
 }  // namespace
 
 // A step of 0 repeats one element.
@@ -101,6 +111,34 @@ i64 fr_sparse_product(const i64* row_start, const u32* wire, const Fr* value, co
       sum = sum + value[e] * witness[wire[e]];
     }
     out[row] = sum;
+  }
+  return -1;
+}
+
+// Records of a key's matrices, 44 bytes each and not aligned: u32 matrix (0 = A, 1 = B), u32 row, u32 wire, coefficient.
+// −1, or the first record that is none for so many rows and wires; `ascending` becomes 0 where rows do not ascend.
+i64 fr_check_records(const unsigned char* records, u64 n, u32 rows, u32 wires, u32* ascending) {
+  u32 last = 0;
+  for (u64 i = 0; i < n; i++) {
+    Record r;
+    __builtin_memcpy(&r, records + i * sizeof r, sizeof r);
+    if (r.matrix > 1 || r.row >= rows || r.wire >= wires || !is_canonical(r.value())) return i64(i);
+    if (r.row < last) *ascending = 0;
+    last = r.row;
+  }
+  return -1;
+}
+
+// a and b += Σ coefficient · witness[wire] over the records from `begin` to `end`: Montgomery products. −1, or the first
+// record that is out of range: the file that they lie in may have changed since they were checked.
+i64 fr_record_products(const unsigned char* records, u64 begin, u64 end, const Fr* witness, u32 rows, u32 wires, Fr* a,
+                       Fr* b) {
+  for (u64 i = begin; i < end; i++) {
+    Record r;
+    __builtin_memcpy(&r, records + i * sizeof r, sizeof r);
+    if (r.row >= rows || r.wire >= wires) return i64(i);
+    Fr& sum = (r.matrix ? b : a)[r.row];
+    sum = sum + r.value() * witness[r.wire];
   }
   return -1;
 }

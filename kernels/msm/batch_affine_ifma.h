@@ -42,10 +42,11 @@ struct LaneAdder {
     for (int i = 0; i < 2; i++) padding[i].x[0] = padding[i].y[0] = u64(i) + 1;
   }
 
-  // *sum = *left + *right, both sums.
-  FN void push(const Sum* p, const Sum* q, Sum* to) {
+  // *sum = *left ± *right, both sums.
+  FN void push(const Sum* p, const Sum* q, Sum* to, bool q_negative = false) {
     left[count] = p;
     right[count] = q;
+    right_negative[count] = q_negative;
     sum[count] = to;
     if (++count == capacity) flush<false>();
   }
@@ -116,16 +117,26 @@ struct LaneAdder {
       load(p, 0, x);
   }
 
-  // Loose where a sign was applied.
+  // Loose where a sign was applied; a left sum has none.
   template <bool from_caller>
   static FN void y_of(const void* const* p, const unsigned char* negative, F& y) {
-    if (from_caller) {
+    if (from_caller)
       load_words(p, coordinate_bytes, y);
-      const Vector signs = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i*)negative));
-      y = F::blend(y, (F::zero() - y).template plus<1>(), _mm512_test_epi64_mask(signs, signs));
-    } else {
+    else
       load(p, lanes_bytes, y);
-    }
+    if (negative == nullptr) return;
+    const Vector signs = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i*)negative));
+    // A sum's y may reach twice the modulus.
+    const F minus = from_caller ? (F::zero() - y).template plus<1>() : (F::zero() - y).template plus<2>();
+    y = F::blend(y, minus, _mm512_test_epi64_mask(signs, signs));
+  }
+  template <bool from_caller>
+  FN void left_y(u32 g, F& y) const {
+    y_of<from_caller>(left + 8 * g, from_caller ? left_negative + 8 * g : nullptr, y);
+  }
+  template <bool from_caller>
+  FN void right_y(u32 g, F& y) const {
+    y_of<from_caller>(right + 8 * g, right_negative + 8 * g, y);
   }
 
   template <bool from_caller>
@@ -144,8 +155,8 @@ struct LaneAdder {
   template <bool from_caller>
   __attribute__((noinline)) void classify(u32 g, const F& p_x, const F& q_x) {
     F p_y, q_y;
-    y_of<from_caller>(left + 8 * g, left_negative + 8 * g, p_y);
-    y_of<from_caller>(right + 8 * g, right_negative + 8 * g, q_y);
+    left_y<from_caller>(g, p_y);
+    right_y<from_caller>(g, q_y);
     p_y = p_y.normal();
     q_y = q_y.normal();
     // A negated zero is the modulus.
@@ -201,8 +212,8 @@ struct LaneAdder {
     }
     F p_x, p_y, q_y;
     x_of<from_caller>(left + 8 * g, p_x);
-    y_of<from_caller>(left + 8 * g, left_negative + 8 * g, p_y);
-    y_of<from_caller>(right + 8 * g, right_negative + 8 * g, q_y);
+    left_y<from_caller>(g, p_y);
+    right_y<from_caller>(g, q_y);
     F d = denominator[g], numerator = (q_y - p_y).template plus<2>().normal();
     if (__builtin_expect(special[g].any(), 0)) numerator_of_doubled<from_caller>(g, p_x, d, numerator);
     if (from_caller) p_y = scaled(p_y.normal(), FpLanes::all(limbs52<FpParameters, 8>(power_400.l)));
@@ -236,7 +247,7 @@ struct LaneAdder {
     const Special s = special[g];
     F q_x, q_y;
     x_of<from_caller>(right + 8 * g, q_x);
-    y_of<from_caller>(right + 8 * g, right_negative + 8 * g, q_y);
+    right_y<from_caller>(g, q_y);
     if (from_caller) q_y = scaled(q_y.normal(), FpLanes::all(limbs52<FpParameters, 8>(power_400.l)));
     x = F::blend(F::blend(x, p_x, s.left), q_x, s.right);
     y = F::blend(F::blend(y, p_y.normal(), s.left), q_y.normal(), s.right);

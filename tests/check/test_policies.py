@@ -149,7 +149,8 @@ def test_json_and_text():
     text = render_text(found)
     assert text.startswith("phase10_nested is unsafe with 2 workers × 1 partition on 16.0 GiB: 9 findings;")
     assert "Schedule of 19 steps, the shortest there is" in text
-    assert "waits for lock gpu0.mem" in text and "waits for 8.00 GiB of device memory, 0 B are free" in text
+    assert "w0 ──▶ w1  lock gpu0.mem" in text and "w1 ──▶ w0  8.00 GiB of memory, 0 B are free" in text
+    assert "cycle: w0 → w1 → w0" in text
 
 
 def test_text_of_a_safe_policy():

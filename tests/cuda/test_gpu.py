@@ -88,6 +88,15 @@ def test_h_polynomial(log_n):
     assert (cuda.h_polynomial(a.copy(), b.copy(), c.copy()) == wanted).all()
 
 
+@pytest.mark.parametrize("log_n", [0, 1, 5, 12, 16])
+def test_h_coefficients(log_n):
+    from cuzklab.backends.cuda.backend import CudaBackend
+
+    a, b, c = (fr(1 << log_n, seed) for seed in (1, 2, 3))
+    wanted = host.h_coefficients(a.copy(), b.copy(), c.copy())
+    assert (CudaBackend().h_coefficients(a.copy(), b.copy(), c.copy()) == wanted).all()
+
+
 def hostile_scalars(kind, n):
     scalars = fr(n, 17)
     if kind == "zero":

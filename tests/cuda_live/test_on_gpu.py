@@ -51,6 +51,24 @@ def test_a_proof_is_the_hosts_byte_for_byte(log2_domain):
     assert np.array_equal(public, other_public)
 
 
+@pytest.mark.parametrize("ending", ["zkey", "params"])
+def test_a_proof_of_a_mapped_key_is_the_hosts_in_either_dialect(tmp_path, ending):
+    from cuzklab.prover.files import write_params, write_zkey
+    from cuzklab.prover.hash_circuit import sha256_circuit
+    from cuzklab.prover.keys import open_key
+    from cuzklab.prover.setup import bellman_setup, setup
+
+    system, witness = sha256_circuit(b"one block")
+    path = tmp_path / f"key.{ending}"
+    if ending == "zkey":
+        write_zkey(path, setup(system, "a seed"))
+    else:
+        write_params(path, bellman_setup(system, "a seed"))
+    key = open_key(path, system)
+    one, other = (prove(key, witness, r=5, s=6, on=backend)[0] for backend in (CudaBackend(), HOST))
+    assert proof_bytes(one) == proof_bytes(other)
+
+
 @pytest.mark.parametrize("group", ["g1", "g2"])
 @pytest.mark.parametrize("n", [0, 1, 63, 1000, (1 << 14) + 1, 140_001])
 def test_masked_sums_in_slices(group, n):

@@ -20,11 +20,12 @@ from cuzklab.prover.files import (
     read_zkey,
     read_zkey_vk,
 )
+from cuzklab.prover.keys import open_key
 
 READERS = {
     "chain.r1cs": (read_r1cs, read_r1cs_header),
     "chain.wtns": (read_witness,),
-    "chain.zkey": (read_zkey, read_zkey_vk, read_key_or_vk),
+    "chain.zkey": (read_zkey, read_zkey_vk, read_key_or_vk, open_key),
     "proof.json": (read_proof,),
     "public.json": (read_public,),
     "verification_key.json": (read_key_or_vk,),

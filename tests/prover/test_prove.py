@@ -143,7 +143,7 @@ def test_progress_names_the_stages_in_order(shared_data):
     seen = []
     prove(read_zkey(folder / "chain.zkey"), read_witness(folder / "chain.wtns"), progress=lambda *x: seen.append(x))
     assert [step for step, _ in seen] == [
-        "synthesis", "prep_msm", "ntt_h", "h_msm", "batch_add", "tail_msm", "b_g2_msm", "epilogue", "verification",
+        "synthesis", "ntt_h", "h_msm", "prep_msm", "batch_add", "tail_msm", "b_g2_msm", "epilogue", "verification",
         "done",
     ]  # fmt: skip
     assert seen[-1][1] == 1.0

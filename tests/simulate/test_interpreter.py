@@ -276,11 +276,11 @@ def test_cores_are_shared_when_there_are_too_few(toy, hardware_with):
 
         return run
 
-    toy.run(hardware_with(cores=2, thread_bandwidth_bytes_per_s=1e15), **{f"w{n}": worker(n) for n in range(4)})
+    toy.run(hardware_with(cores=2), **{f"w{n}": worker(n) for n in range(4)})
     assert {span[3] for span in toy.spans()} == {2.0}
 
 
-def test_a_pool_of_threads_takes_what_single_threads_leave(toy):
+def test_threads_beyond_the_cores_slow_everybody_equally(toy):
     def pool():
         yield Compute("b_g2_msm", toy.partition())
 
@@ -294,15 +294,30 @@ def test_a_pool_of_threads_takes_what_single_threads_leave(toy):
     assert toy.spans() == [("a", "b_g2_msm", 0, 1)]
     toy.run(a=fewer)
     assert toy.spans() == [("a", "b_g2_msm", 0, 4)]
-    # 4 core seconds of the pool on 3 cores beside one thread.
+    # Five threads on four cores: each gets 0.8. The pool ends after 1.25 s, and the single thread has 1 s left of 2 s.
     toy.run(a=pool, b=single)
-    assert toy.spans()[0] == ("a", "b_g2_msm", 0, pytest.approx(4 / 3, abs=1e-9))
+    assert toy.spans() == [("a", "b_g2_msm", 0, 1.25), ("b", "prep_msm", 0, 2.25)]
 
 
-def test_memory_bandwidth_is_shared_in_the_part_of_a_stage_that_memory_limits(toy, hardware_with):
+def test_hardware_threads_of_a_core_share_what_it_yields(toy, hardware_with):
+    def pool():
+        yield Compute("b_g2_msm", toy.partition(), threads=2)
+
+    def single():
+        yield Compute("prep_msm", toy.partition(1))
+
+    # Two cores of two threads that together do 1.5 times the work of one. The pool's 4 core seconds on two cores: 2 s.
+    smt = hardware_with(cores=2, threads_per_core=2, smt_yield=1.5)
+    # The profile's four threads have a throughput of 3, so 1 s of them is 1.5 s on two threads, one a core.
+    toy.run(smt, a=pool)
+    assert toy.spans() == [("a", "b_g2_msm", 0, 1.5)]
+    # Three threads: throughput 2.5, so each gets 5/6 of a core.
+    toy.run(smt, a=pool, b=single)
+    assert toy.spans()[0] == ("a", "b_g2_msm", 0, pytest.approx(1.5 * 6 / 5, abs=1e-9))
+
+
+def test_memory_of_others_slows_the_part_that_waits_for_it(toy, hardware_with):
     traffic = STAGES["synthesis"].host_traffic_bytes(toy.shape, "")
-    # Alone half of the second goes to memory, at twice the traffic a second, which is all there is.
-    hardware = hardware_with(memory_bandwidth_bytes_per_s=2.0 * traffic, thread_bandwidth_bytes_per_s=2.0 * traffic)
 
     def worker(index):
         def run():
@@ -310,10 +325,94 @@ def test_memory_bandwidth_is_shared_in_the_part_of_a_stage_that_memory_limits(to
 
         return run
 
+    # Half of the second waits for memory; each other synthesis draws half of what there is.
+    hardware = hardware_with(memory_share={"synthesis": 0.5}, memory_bandwidth_bytes_per_s=2.0 * traffic)
     toy.run(hardware, a=worker(0))
     assert toy.spans() == [("a", "synthesis", 0, 1)]
     toy.run(hardware, a=worker(0), b=worker(1))
-    assert toy.spans() == [("a", "synthesis", 0, 1.5), ("b", "synthesis", 0, 1.5)]
+    assert {span[3] for span in toy.spans()} == {1 + 0.5 * 0.5}
+    toy.run(hardware, a=worker(0), b=worker(1), c=worker(2))
+    assert {span[3] for span in toy.spans()} == {1 + 0.5 * 1.0}
+    squared = hardware_with(
+        memory_share={"synthesis": 0.5}, memory_bandwidth_bytes_per_s=1.0 * traffic, overload_exponent=2.0
+    )
+    toy.run(squared, a=worker(0), b=worker(1), c=worker(2))
+    assert {span[3] for span in toy.spans()} == {1 + 0.5 * 2.0**2}
+
+
+def test_a_pool_in_the_cache_lengthens_the_memory_waits_of_others(toy, hardware_with):
+    def pool():
+        yield Compute("b_g2_msm", toy.partition(), threads=2)
+
+    def single():
+        yield Compute("prep_msm", toy.partition(1))
+
+    # Two threads with buckets for five points each: 2^3 · 384 bytes a thread, in a cache of twice that.
+    hardware = hardware_with(
+        memory_share={"prep_msm": 0.25}, llc_bytes=2 * 2 * 8 * 384, cache_pressure=2.0,
+        memory_bandwidth_bytes_per_s=1e30,
+    )  # fmt: skip
+    toy.run(hardware, a=pool, b=single)
+    pool_span, prep_span = toy.spans()
+    assert pool_span == ("a", "b_g2_msm", 0, 2)
+    # For 2 s it is slowed by 1 + 0.25 · 2 · 1/2; what is left of its 2 s then runs at full speed.
+    assert prep_span == ("b", "prep_msm", 0, pytest.approx(2 + (2 - 2 / 1.25), abs=1e-9))
+
+
+def test_page_locking_that_excludes_kernels_holds_launches_back_and_goes_one_by_one(toy, hardware_with):
+    def kernels():
+        yield Launch(toy.gpu, "ntt_h", toy.partition(2))
+        yield Launch(toy.gpu, "h_msm", toy.partition(2))
+
+    def pinner(index):
+        def run():
+            yield Compute("epilogue", toy.partition(index))
+            yield Pin(toy.partition(index).abc)
+
+        return run
+
+    programs = {"k": kernels, "a": pinner(0), "b": pinner(1)}
+    toy.run(hardware_with(), **programs)
+    assert ("k", "h_msm", 1, 3) in toy.spans()
+    assert [span[2:] for span in toy.spans() if span[1] == "pin"] == [(0.5, 1.5), (0.5, 1.5)]
+    toy.run(hardware_with(pin_excludes_kernels=True), **programs)
+    # What runs goes on; the next launch waits for the pins before it, and they for each other.
+    assert ("k", "ntt_h", 0, 1) in toy.spans() and ("k", "h_msm", 1, 4.5) in toy.spans()
+    assert sorted(span[3] for span in toy.spans() if span[1] == "pin") == [1.5, 2.5]
+    toy.run(hardware_with(pin_excludes_kernels=True), k=kernels, a=pinner(0))
+    assert ("k", "h_msm", 1, 3.5) in toy.spans()
+
+
+def test_a_pageable_copy_is_slowed_like_a_stage(toy, hardware_with):
+    p = toy.partition()
+
+    def copy():
+        buffer = yield Alloc(toy.gpu, "d_a", 300, p, pooled=True)
+        yield Upload(p.abc, (buffer,), p.stream(toy.gpu, "compute"), p)
+
+    def prep():
+        yield Compute("prep_msm", toy.partition(1))
+        yield Compute("prep_msm", toy.partition(1))
+
+    traffic = STAGES["prep_msm"].host_traffic_bytes(toy.shape, "") / 2  # a second
+    hardware = hardware_with(memory_share={"pageable_copy": 0.5}, memory_bandwidth_bytes_per_s=traffic)
+    toy.run(hardware, a=copy, b=prep)
+    assert ("a", "upload", 0, 3) in toy.spans()
+
+
+def test_kernels_of_an_emulated_device_take_the_hosts_cores_and_turns(toy, hardware_with):
+    def worker(index):
+        def run():
+            yield Launch(toy.gpu, "ntt_h", toy.partition(index))
+
+        return run
+
+    def prep():
+        yield Compute("prep_msm", toy.partition(5))
+
+    toy.run(hardware_with(kernels_on_host=True, cores=1), a=worker(0), b=worker(1), c=prep)
+    # One core for a kernel and prep_msm: each of the two kernels of 1 s takes 2 s, and they take turns.
+    assert toy.spans() == [("a", "ntt_h", 0, 2), ("c", "prep_msm", 0, 4), ("b", "ntt_h", 0, 4)]
 
 
 def test_an_allocation_that_does_not_fit_fails_or_waits(toy):

@@ -10,11 +10,10 @@ import pytest
 
 from cuzklab import policies
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Compute
 from cuzklab.policies.model import Partition
 from cuzklab.profiles import load_hardware, load_workload, scaled_workload
 from cuzklab.simulate import simulate
-from cuzklab.simulate.host_memory import HostMemory
+from cuzklab.simulate.host_memory import HostMemory, call_bytes
 from cuzklab.simulate.interpreter import Interpreter
 from cuzklab.stages import POREP_32G, STAGES
 from cuzklab.trace.metrics import CALL, HOST_MEMORY, figures
@@ -24,7 +23,7 @@ HARDWARE, WORKLOAD = "rtx5070ti-7995wx", "porep-32g"
 
 
 @cache
-def run(policy, vram_gib=16, workers=2, proofs=3, seed=0, record=True, **options):
+def run(policy, vram_gib=16, workers=2, proofs=3, seed=1, record=True, **options):
     return simulate(
         policies.load(policy, **options), HARDWARE, WORKLOAD, proofs=proofs, in_flight=proofs, gpu_workers=workers,
         synthesis_workers=10, vram_bytes=vram_gib * GiB, seed=seed, record=record,
@@ -85,8 +84,9 @@ def test_what_phase_9_gains_is_kernel_time_not_throughput():
     def time_under_lock(simulation):
         return np.mean([row.released - row.acquired for row in simulation.recorder.rows["locks"]])
 
+    alone_before, alone_after = run("phase8", workers=1), run("phase9", workers=1)
+    assert time_under_lock(alone_after) < 0.55 * time_under_lock(alone_before)
     before, after = run("phase8", proofs=5), run("phase9", proofs=5)
-    assert time_under_lock(after) < 0.65 * time_under_lock(before)
     gain = after.metrics["batch_average_s"].ratio(before.metrics["batch_average_s"])
     assert 0.9 < gain < 1
 
@@ -127,27 +127,38 @@ def test_conservation(policy):
     )
 
 
-def test_host_memory_is_key_constraints_and_the_synthesised_partitions():
-    simulation = run("phase9")
+def test_host_memory_grows_with_synthesis_and_is_given_back_late():
+    simulation = simulate("phase9", HARDWARE, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1)
     values = [row.value for row in simulation.recorder.rows["counters"] if row.name == HOST_MEMORY]
-    fixed = POREP_32G.key_bytes + POREP_32G.constraint_bytes
+    fixed, partition = POREP_32G.key_bytes + POREP_32G.constraint_bytes, POREP_32G.synthesised_bytes
     assert values[0] == values[-1] == fixed
-    assert max(values) == simulation.metrics["peak_host_bytes"].value
-    assert (max(values) - fixed) % POREP_32G.synthesised_bytes == 0
-    assert 10 <= (max(values) - fixed) // POREP_32G.synthesised_bytes <= 10 + 10 + 2
+    early = load_hardware(HARDWARE).engine.early_memory_share
+    assert values[1] == pytest.approx(fixed + early * partition, abs=1)  # the first synthesis begins
+    assert values[2] == pytest.approx(fixed + partition, abs=1)  # it ends
+    # The next has begun while the first is in its call; one that is done is still there while it is deallocated.
+    peak = simulation.metrics["peak_host_bytes"].value
+    assert fixed + (1 + early) * partition + call_bytes(POREP_32G) < peak < fixed + 2 * partition
+
+
+def test_memory_of_a_finished_partition_is_in_use_until_it_is_deallocated():
+    hardware = load_hardware(HARDWARE)
+    slow = replace(hardware, host=replace(hardware.host, dealloc_s_per_byte=3.45e-9))
+    common = dict(proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=2)
+    before, after = (simulate("phase9", machine, WORKLOAD, **common) for machine in (hardware, slow))
+    assert after.metrics["peak_host_bytes"].value > before.metrics["peak_host_bytes"].value + 15 * GiB
 
 
 def test_a_host_with_too_little_memory_ends_the_engine():
     hardware = load_hardware(HARDWARE)
-    small = replace(hardware, host=replace(hardware.host, memory_bytes=100 * GiB))
+    small = replace(hardware, host=replace(hardware.host, memory_bytes=100 * GiB, reserved_bytes=0))
     simulation = simulate(
         "phase9", small, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=2, lookahead=1
     )
     assert simulation.outcome == "host_oom"
     assert simulation.explanation == (
-        "host memory: 69.8 GiB of key and constraints and 2 synthesised partitions of 15.5 GiB exceed 100 GiB"
+        "host memory: 69.8 GiB of key and constraints and 2 partitions of up to 15.5 GiB exceed 100 GiB"
     )
-    assert simulation.metrics["peak_host_bytes"].value > 100 * GiB
+    assert simulation.metrics["peak_host_bytes"].value >= 100 * GiB
 
 
 def test_the_same_seed_gives_the_same_trace_and_another_seed_another():
@@ -169,7 +180,9 @@ def test_policies_are_compared_on_the_same_synthesis_times():
 
     before, after = alone("phase8"), alone("phase9")
     assert np.corrcoef(before, after)[0, 1] > 0.99
-    assert np.std(np.log(np.array(before) / 29e9)) == pytest.approx(0.05, abs=0.03)
+    assert np.std(np.log(np.array(before) / 29e9)) == pytest.approx(
+        load_hardware(HARDWARE).stage_spread("synthesis"), rel=0.5
+    )
 
 
 def test_without_a_full_record_the_figures_are_the_same():
@@ -184,7 +197,10 @@ def test_metrics_are_typed_and_carry_their_conditions():
     assert (metric.kind, metric.obtained) == ("steady_interval", "simulated")
     conditions = {"c": 5, "j": 5, "pw": 10, "gw": 2, "policy": "phase9", "workload": WORKLOAD, "hardware": HARDWARE}
     assert conditions.items() <= metric.conditions.items()
-    assert any("not calibrated" in note for note in simulation.notes)
+    assert not any("not calibrated" in note for note in simulation.notes)
+    other = simulate("phase9", "emulated", scaled_workload(12, 2), proofs=1, in_flight=1, gpu_workers=1,
+                     synthesis_workers=1, vram_bytes=32 << 30)  # fmt: skip
+    assert any("not calibrated" in note for note in other.notes)
 
 
 def test_json_has_the_shape_that_other_programs_rely_on():
@@ -217,7 +233,7 @@ def test_the_world_does_not_grow_with_the_number_of_proofs(monkeypatch):
     class Watched(Interpreter):
         def run(self, programs):
             ending = super().run(programs)
-            sizes.append((len(self.world), len(self.machine.memory._jobs)))
+            sizes.append((len(self.world), len(self.machine.processor)))
             return ending
 
     monkeypatch.setattr("cuzklab.simulate.simulation.Interpreter", Watched)
@@ -297,12 +313,21 @@ def test_a_stored_deadlock_keeps_the_locks_that_were_never_released(tmp_path):
     assert stored.info.outcome == "deadlock"
 
 
-def test_host_memory_counts_a_partition_once():
-    memory = HostMemory(200 * GiB, POREP_32G)
-    partition = Partition(0, 0, None)
+def test_host_memory_counts_a_partition_once_and_gives_back_what_it_holds():
+    memory, partition = HostMemory(200 * GiB, POREP_32G, early_share=0.25), Partition(0, 0, None)
     before = memory.in_use_bytes
-    assert memory.begins(Compute("synthesis", partition)) and memory.begins(Compute("synthesis", partition))
-    assert not memory.begins(Compute("prep_msm", Partition(0, 1, None)))
-    assert memory.in_use_bytes == before + POREP_32G.synthesised_bytes
-    memory.done(partition)
+    done = [0.0]
+    for _ in range(2):
+        memory.begin(partition, lambda: done[0])
+    assert memory.in_use_bytes == before + round(0.25 * POREP_32G.synthesised_bytes)
+    done[0] = 0.5
+    assert memory.in_use_bytes == before + POREP_32G.synthesised_bytes - round(0.375 * POREP_32G.synthesised_bytes)
+    memory.synthesised(partition)
+    memory.call(partition)
+    held = POREP_32G.synthesised_bytes + call_bytes(POREP_32G)
+    assert memory.in_use_bytes == before + held == before + memory.held(partition)
+    memory.give_back(partition, POREP_32G.abc_bytes)
+    memory.give_back(partition, held - POREP_32G.abc_bytes)
+    assert (memory.in_use_bytes, memory.partitions) == (before, 0)
+    memory.give_back(partition, 1)
     assert memory.in_use_bytes == before

@@ -37,6 +37,10 @@ class CudaBackend:
         return transform.h_polynomial(a, b, c)
 
     @refusing_in_one_line
+    def h_coefficients(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
+        return transform.h_coefficients(a, b, c)
+
+    @refusing_in_one_line
     def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None) -> np.ndarray:
         n = len(points)
         if not isinstance(points, np.ndarray) or n <= _LEAST_BATCH:

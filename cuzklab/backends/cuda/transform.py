@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import nvtx
 
-from cuzklab.backends.bls12_381 import FR_MODULUS, FR_R, SNARKJS_ROOT, TWO_ADICITY
+from cuzklab.backends.bls12_381 import BELLMAN_COSET, BELLMAN_ROOT, FR_MODULUS, FR_R, SNARKJS_ROOT, TWO_ADICITY
+from cuzklab.backends.cuda import field
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import DOMAIN, blocks, cupy, device_array, launch, refusing_in_one_line
 from cuzklab.backends.limbs import ints_to_limbs
@@ -303,6 +304,37 @@ def h_polynomial(a: Any, b: Any, c: Any) -> Any:
             run_plan(forth, x, spare)
         arguments = (*on_device, np.uint64(1 << log_n))
         launch(_TABLES, "ntt_quotient", blocks(1 << log_n, 256), 256, arguments)
+    if isinstance(a, np.ndarray):
+        a[...] = cupy().asnumpy(on_device[0])
+    return a
+
+
+@refusing_in_one_line
+def h_coefficients(a: Any, b: Any, c: Any) -> Any:
+    """The scalars of bellman's H query, as `host.h_coefficients`: plain integers, in the memory of `a`.
+
+    Parameters
+    ----------
+    a, b, c : (n, 4) uint64, of numpy or CuPy
+        Evaluations on the n-th roots of unity of bellman, Montgomery form; overwritten where they lie on the device.
+
+    Raises
+    ------
+    ValueError
+        Lengths that differ or are no power of two up to 2^27.
+    """
+    on_device = [device_array(name, x, np.uint64, len(a), 4) for name, x in zip("abc", (a, b, c))]
+    n = 1 << _log2_length("a", on_device[0])
+    inverse = pow(pow(BELLMAN_COSET, n, FR_MODULUS) - 1, -1, FR_MODULUS)
+    with nvtx.annotate("h_coefficients", domain=DOMAIN):
+        for x in on_device:
+            ntt(x, inverse=True, root=BELLMAN_ROOT)
+            ntt(x, coset=BELLMAN_COSET, root=BELLMAN_ROOT)
+        quotient = field.fr_sub(field.fr_mul(on_device[0], on_device[1]), on_device[2])
+        # A factor that is not in Montgomery form takes the product out of it; the transform is linear.
+        factor = cupy().asarray(ints_to_limbs([inverse], 4))
+        on_device[0][...] = field.fr_mul(quotient, cupy().ascontiguousarray(cupy().broadcast_to(factor, (n, 4))))
+        ntt(on_device[0], inverse=True, coset=BELLMAN_COSET, root=BELLMAN_ROOT)
     if isinstance(a, np.ndarray):
         a[...] = cupy().asnumpy(on_device[0])
     return a

@@ -1,7 +1,8 @@
 """The host backend: BLS12-381 arithmetic on CPU threads, numpy arrays in and out.
 
 `field` is element-wise arithmetic and sparse products, `transform` the number-theoretic transforms, `msm` the sums of
-many points, `points` single points and membership tests, `scalars` the classification of a split MSM, `parallel` how
+many points, `points` single points and membership tests,
+`encoding` points of files, `scalars` the classification of a split MSM, `parallel` how
 work is shared out. Layouts: an Fr element is 4 little-endian uint64 limbs, an Fp element 6; a G1 point x‖y has 12,
 a G2 point 24, affine, in Montgomery form, infinity all zeros. Scalars of points are plain integers below r.
 
@@ -10,6 +11,7 @@ all cores. Wrong types, shapes or layouts raise ValueError; without a compiler t
 """
 
 from cuzklab.backends.bls12_381 import BELLMAN_ROOT, FP_MODULUS, FR_MODULUS, SNARKJS_ROOT
+from cuzklab.backends.host.encoding import Refused, decode_points, encode_points, gather_points
 from cuzklab.backends.host.field import (
     fp_add,
     fp_from_montgomery,
@@ -26,7 +28,16 @@ from cuzklab.backends.host.field import (
     fr_to_montgomery,
     spmv,
 )
-from cuzklab.backends.host.msm import fixed_base_g1, fixed_base_g2, masked_sum_g1, masked_sum_g2, msm_g1, msm_g2
+from cuzklab.backends.host.msm import (
+    fixed_base_g1,
+    fixed_base_g2,
+    masked_sum_g1,
+    masked_sum_g2,
+    msm_g1,
+    msm_g2,
+    multiply_each_g1,
+    multiply_each_g2,
+)
 from cuzklab.backends.host.points import (
     G1_GENERATOR,
     G2_GENERATOR,
@@ -42,7 +53,7 @@ from cuzklab.backends.host.points import (
     on_curve_g2,
 )
 from cuzklab.backends.host.scalars import classify, gather, gather_scalars
-from cuzklab.backends.host.transform import h_polynomial, ntt
+from cuzklab.backends.host.transform import h_coefficients, h_polynomial, ntt
 from cuzklab.backends.limbs import coordinates_to_limbs, ints_to_limbs, limbs_to_coordinates, limbs_to_ints
 
 __all__ = [
@@ -52,10 +63,13 @@ __all__ = [
     "G1_GENERATOR",
     "G2_GENERATOR",
     "SNARKJS_ROOT",
+    "Refused",
     "add_g1",
     "add_g2",
     "classify",
     "coordinates_to_limbs",
+    "decode_points",
+    "encode_points",
     "fixed_base_g1",
     "fixed_base_g2",
     "fp_add",
@@ -72,7 +86,9 @@ __all__ = [
     "fr_sub",
     "fr_to_montgomery",
     "gather",
+    "gather_points",
     "gather_scalars",
+    "h_coefficients",
     "h_polynomial",
     "in_subgroup_g1",
     "in_subgroup_g2",
@@ -85,6 +101,8 @@ __all__ = [
     "msm_g2",
     "mul_g1",
     "mul_g2",
+    "multiply_each_g1",
+    "multiply_each_g2",
     "neg_g1",
     "neg_g2",
     "ntt",

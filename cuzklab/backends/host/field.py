@@ -40,13 +40,15 @@ def _repeated(field: str, name: str, x: np.ndarray, rows: int) -> tuple[np.ndarr
     return x, int(len(x) == rows and rows > 1)
 
 
-def _binary(field: str, operation: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _binary(field: str, operation: str, a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     rows = max(len(x) if isinstance(x, np.ndarray) and x.ndim == 2 else 1 for x in (a, b))
     if any(isinstance(x, np.ndarray) and x.ndim == 2 and len(x) == 0 for x in (a, b)):
         rows = 0
     a, a_step = _repeated(field, "a", a, rows)
     b, b_step = _repeated(field, "b", b, rows)
-    out = np.empty((rows, _LIMBS[field]), np.uint64)
+    if out is None:
+        out = np.empty((rows, _LIMBS[field]), np.uint64)
+    checked("out", out, np.uint64, rows, _LIMBS[field])
     function = getattr(load().library, f"{field}_{operation}")
     function(a.ctypes.data, a_step, b.ctypes.data, b_step, out.ctypes.data, rows)
     return out
@@ -72,9 +74,9 @@ def fr_sub(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return _binary("fr", "sub", a, b)
 
 
-def fr_mul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Montgomery product a · b · 2^−256; shapes as in `fr_add`."""
-    return _binary("fr", "mul", a, b)
+def fr_mul(a: np.ndarray, b: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """Montgomery product a · b · 2^−256; shapes as in `fr_add`. `out` may be one of the factors."""
+    return _binary("fr", "mul", a, b, out)
 
 
 def fr_inverse(x: np.ndarray) -> np.ndarray:
@@ -136,6 +138,7 @@ def spmv(
     value: np.ndarray,
     witness: np.ndarray,
     *,
+    out: np.ndarray | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
     """Σ value · witness[wire] · 2^−256 for each row of a sparse matrix.
@@ -149,6 +152,8 @@ def spmv(
     wire : (nonzeros,) uint32
     value : (nonzeros, 4) uint64
     witness : (wires, 4) uint64
+    out : (rows, 4) uint64, optional
+        Where to write; a new array otherwise.
 
     Returns
     -------
@@ -167,7 +172,9 @@ def spmv(
     if len(row_start) == 0 or row_start[0] != 0 or row_start[-1] != len(wire) or (np.diff(row_start) < 0).any():
         raise ValueError(f"row_start: must ascend from 0 to the number of nonzeros, {len(wire)}")
     rows, threads, library = len(row_start) - 1, thread_count(threads), load().library
-    out = np.empty((rows, 4), np.uint64)
+    if out is None:
+        out = np.empty((rows, 4), np.uint64)
+    checked("out", out, np.uint64, rows, 4)
 
     def work(begin: int, end: int) -> None:
         bad = library.fr_sparse_product(

@@ -6,8 +6,15 @@ import numpy as np
 
 from cuzklab.backends.host.field import _canonical
 from cuzklab.backends.host.parallel import ranges, run, thread_count
-from cuzklab.backends.host.points import G1_GENERATOR, G2_GENERATOR, LIMBS, _checked_point, checked_points
-from cuzklab.backends.limbs import checked
+from cuzklab.backends.host.points import (
+    G1_GENERATOR,
+    G2_GENERATOR,
+    LIMBS,
+    _checked_point,
+    checked_points,
+    lockstep_scratch,
+)
+from cuzklab.backends.limbs import aligned_bytes, checked
 from cuzklab.backends.native import load
 
 _SCALAR_BITS = 255
@@ -148,11 +155,15 @@ def masked_sum_g2(points: np.ndarray, bitmap: np.ndarray, *, threads: int | None
 @functools.lru_cache(maxsize=8)
 def _table(group: str, base: bytes, bits: int, library_path: str) -> np.ndarray:
     """All multiples of the windows' powers of a base; kept, for a setup multiplies the generator many times."""
-    library, width = load().library, LIMBS[group]
+    library = load().library
     point = np.frombuffer(base, np.uint64)
-    table = np.empty((getattr(library, f"{group}_fixed_base_entries")(bits), width), np.uint64)
-    scratch = np.empty(getattr(library, f"{group}_fixed_base_scratch_bytes")(), np.uint8)
-    getattr(library, f"{group}_fixed_base_table")(point.ctypes.data, bits, table.ctypes.data, scratch.ctypes.data)
+    powers = np.empty((getattr(library, f"{group}_msm_windows")(bits), LIMBS[group]), np.uint64)
+    getattr(library, f"{group}_fixed_base_powers")(point.ctypes.data, bits, powers.ctypes.data)
+    # In the adder's own form, so only the native code can read it.
+    entries = getattr(library, f"{group}_fixed_base_entries")(bits)
+    table = aligned_bytes(entries * getattr(library, f"{group}_fixed_base_entry_bytes")())
+    scratch = lockstep_scratch(group)
+    getattr(library, f"{group}_fixed_base_table")(powers.ctypes.data, bits, table.ctypes.data, scratch.ctypes.data)
     table.flags.writeable = False
     return table
 
@@ -165,7 +176,6 @@ def _fixed_base(group: str, scalars: np.ndarray, base: np.ndarray, threads: int 
     table = _table(group, base.tobytes(), bits, str(native.path))
     out = np.empty((len(scalars), width), np.uint64)
     fixed_base = getattr(native.library, f"{group}_fixed_base")
-    scratch_bytes = getattr(native.library, f"{group}_fixed_base_scratch_bytes")()
 
     def work(begin: int, end: int, scratch: np.ndarray) -> None:
         fixed_base(
@@ -174,7 +184,7 @@ def _fixed_base(group: str, scalars: np.ndarray, base: np.ndarray, threads: int 
         )  # fmt: skip
 
     pieces = ranges(len(scalars), 4 * threads if threads > 1 else 1, multiple=1024)
-    run(work, pieces, threads, lambda: np.empty(scratch_bytes, np.uint8))
+    run(work, pieces, threads, lambda: lockstep_scratch(group))
     return out
 
 
@@ -200,3 +210,43 @@ def fixed_base_g1(scalars: np.ndarray, *, base: np.ndarray | None = None, thread
 def fixed_base_g2(scalars: np.ndarray, *, base: np.ndarray | None = None, threads: int | None = None) -> np.ndarray:
     """scalar_i · base in G2: base (24,), result (n, 24); otherwise as `fixed_base_g1`."""
     return _fixed_base("g2", scalars, G2_GENERATOR if base is None else base, threads)
+
+
+def _multiply_each(group: str, points: np.ndarray, scalars: np.ndarray, threads: int | None) -> np.ndarray:
+    checked_points(group, "points", points)
+    checked("scalars", scalars, np.uint64, len(points), 2)
+    multiply, width, threads = getattr(load().library, f"{group}_multiply_each"), LIMBS[group], thread_count(threads)
+    out = np.empty_like(points)
+
+    def work(begin: int, end: int, scratch: np.ndarray) -> None:
+        multiply(
+            points.ctypes.data + 8 * width * begin, scalars.ctypes.data + 16 * begin, end - begin,
+            out.ctypes.data + 8 * width * begin, scratch.ctypes.data,
+        )  # fmt: skip
+
+    run(work, ranges(len(points), threads, multiple=256), threads, lambda: lockstep_scratch(group))
+    return out
+
+
+def multiply_each_g1(points: np.ndarray, scalars: np.ndarray, *, threads: int | None = None) -> np.ndarray:
+    """scalar_i · point_i, one by one and not added up, with scalars of 128 bits.
+
+    Parameters
+    ----------
+    points : (n, 12) uint64
+        On the curve; this is not checked.
+    scalars : (n, 2) uint64
+        Plain integers below 2^128.
+    threads : int, optional
+
+    Returns
+    -------
+    (n, 12) uint64
+        Affine.
+    """
+    return _multiply_each("g1", points, scalars, threads)
+
+
+def multiply_each_g2(points: np.ndarray, scalars: np.ndarray, *, threads: int | None = None) -> np.ndarray:
+    """scalar_i · point_i in G2: points and result (n, 24); otherwise as `multiply_each_g1`."""
+    return _multiply_each("g2", points, scalars, threads)

@@ -23,6 +23,11 @@ def checked_points(group: str, name: str, points: np.ndarray) -> np.ndarray:
     return checked(name, points, np.uint64, None, LIMBS[group])
 
 
+def lockstep_scratch(group: str) -> np.ndarray:
+    """What a native call needs that works on many points in lockstep."""
+    return np.empty(getattr(load().library, f"{group}_lockstep_scratch_bytes")(), np.uint8)
+
+
 def _checked_point(group: str, name: str, point: np.ndarray) -> np.ndarray:
     checked(name, point, np.uint64, LIMBS[group])
     _canonical("fp", name, point.reshape(-1, 6))
@@ -85,13 +90,16 @@ def _first_bad(group: str, test: str, points: np.ndarray, constant: np.ndarray, 
     checked_points(group, "points", points)
     function, width = getattr(load().library, f"{group}_{test}"), 8 * LIMBS[group]
     threads, found = thread_count(threads), []
+    in_lockstep = test == "in_subgroup"
 
-    def work(begin: int, end: int, _: object) -> None:
-        bad = function(points.ctypes.data + width * begin, end - begin, constant.ctypes.data)
+    def work(begin: int, end: int, scratch: np.ndarray | None) -> None:
+        more = (scratch.ctypes.data,) if in_lockstep else ()
+        bad = function(points.ctypes.data + width * begin, end - begin, constant.ctypes.data, *more)
         if bad >= 0:
             found.append(begin + bad)
 
-    run(work, ranges(len(points), 4 * threads if threads > 1 else 1), threads, lambda: None)
+    pieces = ranges(len(points), 4 * threads if threads > 1 else 1, multiple=256)
+    run(work, pieces, threads, (lambda: lockstep_scratch(group)) if in_lockstep else lambda: None)
     return min(found, default=-1)
 
 

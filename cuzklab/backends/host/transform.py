@@ -4,10 +4,10 @@ import functools
 
 import numpy as np
 
-from cuzklab.backends.bls12_381 import FR_MODULUS, SNARKJS_ROOT, TWO_ADICITY
+from cuzklab.backends.bls12_381 import BELLMAN_COSET, BELLMAN_ROOT, FR_MODULUS, SNARKJS_ROOT, TWO_ADICITY
 from cuzklab.backends.host.field import _canonical, fr_constant, fr_mul, fr_powers
 from cuzklab.backends.host.parallel import ranges, run, run_ranges, thread_count
-from cuzklab.backends.limbs import checked
+from cuzklab.backends.limbs import checked, ints_to_limbs
 from cuzklab.backends.native import load
 
 
@@ -145,11 +145,7 @@ def h_polynomial(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, threads: int | 
         Lengths that differ or are no power of two up to 2^31.
     """
     n = len(a)
-    for name, x in (("a", a), ("b", b), ("c", c)):
-        checked(name, x, np.uint64, n, 4)
-        _canonical("fr", name, x)
-        if not x.flags.writeable:
-            raise ValueError(f"{name}: read-only, but the transform works in place")
+    _check_evaluations(a, b, c)
     if n > 1 << (TWO_ADICITY - 1):
         raise ValueError(f"a: the doubled domain of {n} rows has no root of unity")
     odd = pow(SNARKJS_ROOT, 1 << (TWO_ADICITY - 1 - _log2_length(a)), FR_MODULUS)
@@ -157,10 +153,59 @@ def h_polynomial(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, threads: int | 
     for x in (a, b, c):
         _transform(x, spare, True, None, SNARKJS_ROOT, threads)
         _transform(x, spare, False, odd, SNARKJS_ROOT, threads)
-    library = load().library
+    _quotient(a, b, c, 1, threads)
+    return a
+
+
+def h_coefficients(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, threads: int | None = None) -> np.ndarray:
+    """The scalars of bellman's H query: the coefficients of (A·B − C) / (X^n − 1), lowest first.
+
+    The division is by a constant on the coset of 7, so this takes seven transforms.
+
+    Parameters
+    ----------
+    a, b, c : (n, 4) uint64
+        Evaluations on the n-th roots of unity (root 7^((r−1)/2^32)), Montgomery form; overwritten.
+    threads : int, optional
+
+    Returns
+    -------
+    (n, 4) uint64
+        Plain integers; the same memory as `a`. The last one is zero: the query has n − 1 points.
+
+    Raises
+    ------
+    ValueError
+        Lengths that differ or are no power of two up to 2^32.
+    """
+    _check_evaluations(a, b, c)
+    n, threads, spare = len(a), thread_count(threads), np.empty_like(a)
+    _log2_length(a)
+    for x in (a, b, c):
+        _transform(x, spare, True, None, BELLMAN_ROOT, threads)
+        _transform(x, spare, False, BELLMAN_COSET, BELLMAN_ROOT, threads)
+    vanishing = pow(BELLMAN_COSET, n, FR_MODULUS) - 1
+    _quotient(a, b, c, pow(vanishing, -1, FR_MODULUS), threads)
+    # The transform is linear, so plain values give plain coefficients.
+    _transform(a, spare, True, BELLMAN_COSET, BELLMAN_ROOT, threads)
+    return a
+
+
+def _check_evaluations(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    for name, x in (("a", a), ("b", b), ("c", c)):
+        checked(name, x, np.uint64, len(a), 4)
+        _canonical("fr", name, x)
+        if not x.flags.writeable:
+            raise ValueError(f"{name}: read-only, but the transform works in place")
+
+
+def _quotient(a: np.ndarray, b: np.ndarray, c: np.ndarray, scale: int, threads: int) -> None:
+    """a ← scale · (a ∘ b − c), plain."""
+    library, factor = load().library, ints_to_limbs([scale], 4)
     run_ranges(
-        lambda begin, end: library.ntt_quotient(a.ctypes.data, b.ctypes.data, c.ctypes.data, begin, end),
-        ranges(n, threads),
+        lambda begin, end: library.ntt_quotient(
+            a.ctypes.data, b.ctypes.data, c.ctypes.data, begin, end, factor.ctypes.data
+        ),
+        ranges(len(a), threads),
         threads,
     )
-    return a

@@ -1,6 +1,8 @@
 """Proofs and public values as JSON, the way snarkjs writes and reads them."""
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +23,11 @@ def read_proof(path: str | os.PathLike) -> Proof:
     BadInput
         Not JSON of this shape, another protocol or curve, a number that is not canonical or not below the modulus.
     """
-    document = Document(path, _MAXIMUM_PROOF_BYTES)
+    return proof_of(Document(path, _MAXIMUM_PROOF_BYTES))
+
+
+def proof_of(document: Document) -> Proof:
+    """The proof in a document."""
     document.require_groth16()
     return Proof(
         document.g1(document.field("pi_a"), "pi_a"),
@@ -62,11 +68,25 @@ def read_public(path: str | os.PathLike) -> np.ndarray:
         Not a list of canonical decimal strings.
     """
     document = Document(path, _MAXIMUM_PUBLIC_BYTES)
+    return public_of(document, document.root, "")
+
+
+def public_of(document: Document, value: Any, where: str) -> np.ndarray:
+    """The public values in a list of a document."""
     values = [
-        document.integer(value, f"[{i}]", 1 << 256, "2^256")
-        for i, value in enumerate(document.items(document.root, ""))
+        document.integer(item, f"{where}[{i}]", 1 << 256, "2^256")
+        for i, item in enumerate(document.items(value, where))
     ]
     return ints_to_limbs(values, 4)
+
+
+def read_publics(path: str | os.PathLike) -> list[np.ndarray]:
+    """Read the public values of several proofs: a list of lists. One proof's list is taken, too."""
+    document = Document(path, _MAXIMUM_PUBLIC_BYTES)
+    items = document.items(document.root, "")
+    if not any(isinstance(item, list) for item in items):
+        return [public_of(document, items, "")]
+    return [public_of(document, item, f"[{i}]") for i, item in enumerate(items)]
 
 
 def public_document(public: np.ndarray) -> list[str]:
@@ -78,3 +98,9 @@ def write_public(path: str | os.PathLike, public: np.ndarray) -> None:
     """Write public values, (n, 4) uint64 plain (wires 1 … public of a witness), as snarkjs does."""
     with atomic_write(path, "w") as file:
         file.write(dump(public_document(public)))
+
+
+def write_publics(path: str | os.PathLike, publics: Sequence[np.ndarray]) -> None:
+    """Write the public values of several proofs as a list of lists."""
+    with atomic_write(path, "w") as file:
+        file.write(dump([public_document(public) for public in publics]))

@@ -29,12 +29,29 @@ class Document:
     """A parsed file, with the name that messages need."""
 
     def __init__(self, path: str | os.PathLike, maximum_bytes: int):
-        self.file = printable(path)
+        file = printable(path)
         with open_regular(path) as handle:
             size = os.fstat(handle.fileno()).st_size
             raw = handle.read(min(size, maximum_bytes))
         if size > maximum_bytes:
-            raise BadInput(f"{self.file}: larger than {maximum_bytes} bytes; {_NOT_OURS}")
+            raise BadInput(f"{file}: larger than {maximum_bytes} bytes; {_NOT_OURS}")
+        self._parse(file, raw)
+
+    @classmethod
+    def of_bytes(cls, file: str, raw: bytes) -> "Document":
+        """A document that is part of a file; `file` says which, for messages."""
+        self = cls.__new__(cls)
+        self._parse(file, raw)
+        return self
+
+    def part(self, value: Any, where: str) -> "Document":
+        """A value inside the document as a document of its own."""
+        inner = type(self).__new__(type(self))
+        inner.file, inner.root = f"{self.file}: {where}", value
+        return inner
+
+    def _parse(self, file: str, raw: bytes) -> None:
+        self.file = file
         try:
             self.root = json.loads(
                 raw.decode("utf-8"),

@@ -6,6 +6,7 @@ import numpy as np
 
 from cuzklab.atomic import atomic_write
 from cuzklab.prover.files.container import open_regular
+from cuzklab.prover.files.params import read_bellman_vk
 from cuzklab.prover.files.strict_json import Document, dump, g1_json, g2_json, shown
 from cuzklab.prover.files.zkey import read_zkey_vk
 from cuzklab.prover.model import VerifyingKey
@@ -60,7 +61,12 @@ def write_vk(path: str | os.PathLike, vk: VerifyingKey) -> None:
 
 
 def read_key_or_vk(path: str | os.PathLike) -> VerifyingKey:
-    """Read what a verifier needs from a verification key (JSON) or a proving key (`.zkey`), whichever the file is."""
+    """Read what a verifier needs, whichever the file is: a verification key (JSON, `.vk`) or a proving key (`.zkey`,
+    `.params`)."""
     with open_regular(path) as file:
-        is_zkey = file.read(4) == b"zkey"
-    return read_zkey_vk(path) if is_zkey else read_vk(path)
+        start = file.read(64)
+    if start[:4] == b"zkey":
+        return read_zkey_vk(path)
+    # An encoded point is no text; a file that is too short for one is left to the reader of JSON.
+    is_text = all(byte in b"\t\r\n" or 32 <= byte < 127 for byte in start)
+    return read_vk(path) if is_text else read_bellman_vk(path)

@@ -15,10 +15,12 @@ import numpy as np
 
 from cuzklab.atomic import atomic_write
 from cuzklab.backends.bls12_381 import FP_MODULUS, FR_MODULUS
-from cuzklab.prover.files.container import Section, read_container, require_section, write_container
+from cuzklab.backends.host.encoding import gather_points
+from cuzklab.backends.native import load
+from cuzklab.prover.files.container import Section, open_regular, read_container, require_section, write_container
 from cuzklab.prover.files.fields import FP_BYTES, FR_BYTES, first_not_below
 from cuzklab.prover.files.r1cs import MAXIMUM_DOMAIN
-from cuzklab.prover.model import ProvingKey, SparseMatrix, VerifyingKey
+from cuzklab.prover.model import Group, ProvingKey, SparseMatrix, VerifyingKey
 
 TEST_KEY_SECTION = 0x7E57
 """A section type of ours. Programs that do not know it pass over it; its presence marks a key with a known trapdoor."""
@@ -57,8 +59,15 @@ class PointArray:
     what: str = ""
 
     @property
-    def group(self) -> str:
+    def group(self) -> Group:
         return "g1" if self.points.shape[1] == 12 else "g2"
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def take(self, indices: np.ndarray, out: np.ndarray) -> None:
+        # The view may lie on a multiple of 4 only, which native code may not read 64-bit limbs from.
+        gather_points(self.group, self.points.view(np.uint8), indices, out)
 
     def bad(self, index: int, what: str) -> Exception:
         """The error for something wrong with the point of this index."""
@@ -105,7 +114,7 @@ def read_zkey(path: str | os.PathLike) -> ProvingKey:
         domain=file.domain,
         beta_g1=points["beta_g1"].points[0].copy(),
         delta_g1=points["delta_g1"].points[0].copy(),
-        vk=_verifying_key(file),
+        vk=verifying_key(file),
         a=a,
         b=b,
         a_query=points["a"].points,
@@ -119,7 +128,13 @@ def read_zkey(path: str | os.PathLike) -> ProvingKey:
 
 def read_zkey_vk(path: str | os.PathLike) -> VerifyingKey:
     """Read only what a verifier needs from a proving key."""
-    return _verifying_key(open_zkey(path))
+    return verifying_key(open_zkey(path))
+
+
+def is_zkey(path: str | os.PathLike) -> bool:
+    """Whether a file says that it is a `.zkey`; keys in bellman's form say nothing."""
+    with open_regular(path) as file:
+        return file.read(4) == _MAGIC
 
 
 def open_zkey(path: str | os.PathLike) -> KeyFile:
@@ -182,7 +197,8 @@ def check_canonical(array: PointArray) -> None:
         raise array.bad(coordinate // per_point, "has a coordinate that is not below the modulus")
 
 
-def _verifying_key(file: KeyFile) -> VerifyingKey:
+def verifying_key(file: KeyFile) -> VerifyingKey:
+    """What a verifier needs, copied and checked to be below the modulus."""
     names = ("alpha_g1", "beta_g1", "beta_g2", "gamma_g2", "delta_g1", "delta_g2", "ic")
     for name in names:
         check_canonical(file.points[name])
@@ -192,18 +208,31 @@ def _verifying_key(file: KeyFile) -> VerifyingKey:
     )
 
 
-def _matrices(file: KeyFile) -> tuple[SparseMatrix, SparseMatrix]:
+def matrix_records(file: KeyFile) -> tuple[np.ndarray, bool]:
+    """The coefficients as they lie in the file, (n, 44) uint8, each record checked; whether rows ascend.
+
+    Raises
+    ------
+    BadInput
+        A matrix, row or wire that does not exist, a coefficient that is not below r.
+    """
     section = file.coefficients
-    records = section.array(_COEFFICIENT, section.u32(0), at=4)
+    count = section.u32(0)
+    records = section.array(np.uint8, (count, _COEFFICIENT.itemsize), at=4)
+    ascending = np.ones(1, np.uint32)
+    bad = load().library.fr_check_records(records.ctypes.data, count, file.domain, file.wires, ascending.ctypes.data)
+    if bad >= 0:
+        record = section.array(_COEFFICIENT, count, at=4)[bad]
+        limits = {"matrix": 2, "row": file.domain, "wire": file.wires}
+        wrong = next((name for name, limit in limits.items() if record[name] >= limit), None)
+        what = f"{wrong} {record[wrong]}, there are {limits[wrong]}" if wrong else "a coefficient that is not below r"
+        raise section.bad(f"record {bad}: {what}", _MAKE_AGAIN, 4 + int(bad) * _COEFFICIENT.itemsize)
+    return records, bool(ascending[0])
 
-    def refuse(record: int, what: str):
-        return section.bad(f"record {record}: {what}", _MAKE_AGAIN, 4 + int(record) * _COEFFICIENT.itemsize)
 
-    for field, limit in (("matrix", 2), ("row", file.domain), ("wire", file.wires)):
-        beyond = records[field] >= limit
-        if beyond.any():
-            record = int(np.argmax(beyond))
-            raise refuse(record, f"{field} {records[field][record]}, there are {limit}")
+def _matrices(file: KeyFile) -> tuple[SparseMatrix, SparseMatrix]:
+    raw, _ = matrix_records(file)
+    records = raw.view(_COEFFICIENT).reshape(-1)
     rows = int(records["row"].max()) + 1 if len(records) else 0
     matrices = []
     for matrix in range(2):
@@ -213,9 +242,6 @@ def _matrices(file: KeyFile) -> tuple[SparseMatrix, SparseMatrix]:
             order = np.argsort(row, kind="stable")
             mine, row = mine[order], row[order]
         value = np.ascontiguousarray(records["value"][mine])
-        bad = first_not_below(value, FR_MODULUS)
-        if bad >= 0:
-            raise refuse(mine[bad], "a coefficient that is not below r")
         row_start = np.zeros(rows + 1, np.int64)
         np.cumsum(np.bincount(row, minlength=rows), out=row_start[1:])
         matrices.append(SparseMatrix(row_start, np.ascontiguousarray(records["wire"][mine]), value))

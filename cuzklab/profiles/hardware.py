@@ -1,0 +1,298 @@
+"""Machines as the simulator and the emulated device see them: `lab/hardware/NAME.toml`.
+
+What each constant does in the model, with its formula, stands in `cuzklab.simulate.costs`, `host` and `host_memory`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cuzklab.errors import BadInput
+from cuzklab.profiles.calibration import Calibration, read_calibration
+from cuzklab.profiles.fields import (
+    StageNumbers,
+    bounds,
+    find_profile,
+    profile_names,
+    read_section,
+    read_stage_numbers,
+    read_toml,
+    read_value,
+    refuse_unknown,
+)
+from cuzklab.stages import STAGES, DeviceModel
+
+# What host memory slows down beside the CPU stages: copies from pageable memory, and locking and unlocking pages.
+PAGEABLE_COPY, PAGE_LOCKING = "pageable_copy", "page_locking"
+
+
+@dataclass(frozen=True)
+class Host:
+    """Processor and memory.
+
+    Attributes
+    ----------
+    cores, threads_per_core : int
+        Cores that CPU stages share, and hardware threads of each.
+    smt_yield : float
+        Throughput of a core with all its hardware threads busy, over that with one.
+    llc_bytes : int
+        Last-level cache, of all chips together.
+    memory_bytes, reserved_bytes : int
+        Memory of the machine, and what of it others hold, so that an engine is killed before it has all.
+    memory_bandwidth_bytes_per_s : float
+        What the memory can deliver in order.
+    memory_efficiency : float
+        Part of it that the CPU stages' irregular accesses reach together.
+    overload_exponent : float
+        How fast memory stalls grow with the traffic of others; 1 is in proportion, more is superlinear.
+    cache_pressure : float
+        How much longer memory stalls last while pools of threads fill the last-level cache.
+    first_touch_s_per_byte, dealloc_s_per_byte : float
+        Fresh memory when it is first used (page faults and zeroing), and giving memory back to the operating system.
+    """
+
+    cores: int = bounds(1)
+    threads_per_core: int = bounds(1, 8)
+    smt_yield: float = bounds(1, 8)
+    llc_bytes: int = bounds(0, above=True)
+    memory_bytes: int = bounds(0, above=True)
+    reserved_bytes: int = bounds(0)
+    memory_bandwidth_bytes_per_s: float = bounds(0, above=True)
+    memory_efficiency: float = bounds(0, 1, above=True)
+    overload_exponent: float = bounds(0.1, 8)
+    cache_pressure: float = bounds(0)
+    first_touch_s_per_byte: float = bounds(0)
+    dealloc_s_per_byte: float = bounds(0)
+    source: str = bounds()
+
+    @property
+    def shared_bandwidth_bytes_per_s(self) -> float:
+        """What concurrent CPU stages share."""
+        return self.memory_bandwidth_bytes_per_s * self.memory_efficiency
+
+    @property
+    def hardware_threads(self) -> int:
+        return self.cores * self.threads_per_core
+
+    @property
+    def available_bytes(self) -> int:
+        """Memory that an engine can have."""
+        return self.memory_bytes - self.reserved_bytes
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU, real or emulated: memory, and what the calls around it cost.
+
+    Attributes
+    ----------
+    margin_bytes : int
+        What an engine leaves free when it decides by the amount of free memory.
+    alloc_s, free_s : float
+        An allocation outside the pool, and `cudaFree` of it, once the device is idle.
+    pooled_s : float
+        A stream-ordered allocation or free.
+    trim_s, sync_s : float
+        Trimming the pool, and a device-wide synchronisation, once the device is idle.
+    kernels_on_host : bool
+        Whether kernels are computed by threads of the host, one stage at a time, as on an emulated device.
+    launch_s : float
+        From the call that launches a stage to the start of its kernels, on the thread that calls.
+    """
+
+    vram_bytes: int = bounds(0, above=True)
+    margin_bytes: int = bounds(0)
+    multiprocessors: int = bounds(1)
+    alloc_s: float = bounds(0)
+    free_s: float = bounds(0)
+    pooled_s: float = bounds(0)
+    trim_s: float = bounds(0)
+    sync_s: float = bounds(0)
+    source: str = bounds()
+    kernels_on_host: bool = bounds(default=False)
+    launch_s: float = bounds(default=0.0)
+
+    @property
+    def model(self) -> DeviceModel:
+        """What of the device the byte formulas of the stages depend on."""
+        return DeviceModel(self.multiprocessors)
+
+
+@dataclass(frozen=True)
+class TransferRates:
+    """Copies from host to device, and the cost of page-locking.
+
+    Attributes
+    ----------
+    pin_excludes_kernels : bool
+        Whether no stage's kernels are launched while pages are locked or unlocked, and one buffer at a time is.
+    """
+
+    pinned_bytes_per_s: float = bounds(0, above=True)
+    pageable_bytes_per_s: float = bounds(0, above=True)
+    pin_s_per_byte: float = bounds(0)
+    unpin_s_per_byte: float = bounds(0)
+    source: str = bounds()
+    pin_excludes_kernels: bool = bounds(default=False)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the engine's own code adds on this host, around the stages.
+
+    Attributes
+    ----------
+    early_memory_share : float
+        Part of a partition's memory that is in use from the start of its synthesis; the rest comes with its progress.
+    """
+
+    early_memory_share: float = bounds(0, 1)
+    source: str = bounds()
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A machine as the simulator and the emulated device see it.
+
+    Attributes
+    ----------
+    name : str
+        The file's name without its suffix.
+    rates : StageNumbers or None
+        Work a second of each stage run alone, in the stage's `work_unit`. For a GPU stage: its kernels alone, with its
+        data on the device already. None: not known, so the profile cannot be simulated.
+    threads : StageNumbers or None
+        Threads of each CPU stage; one where it says nothing.
+    spread : StageNumbers or None
+        Standard deviation of the logarithm of a CPU stage's duration, and of page-locking's; none where it says
+        nothing.
+    memory_share : StageNumbers or None
+        Part of the time alone of a CPU stage, of a pageable copy and of page-locking that waits for host memory; 0
+        where it says nothing.
+    calibration : Calibration or None
+        What fitted the constants to measured runs of this machine, with the near-equal fits.
+    digest : str
+        SHA-256 of the file.
+    """
+
+    name: str
+    title: str
+    source: str
+    host: Host
+    device: Device
+    transfer: TransferRates
+    engine: Engine
+    rates: StageNumbers | None
+    threads: StageNumbers | None
+    spread: StageNumbers | None
+    memory_share: StageNumbers | None
+    calibration: Calibration | None = None
+    digest: str = ""
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the constants were fitted to measured runs of this machine."""
+        return self.calibration is not None
+
+    def rate(self, stage: str) -> float:
+        """Work a second of a stage.
+
+        Raises
+        ------
+        BadInput
+            The profile states no rates.
+        """
+        if self.rates is None:
+            raise BadInput(f"hardware profile {self.name}: it has no [rates], so nothing can be timed with it")
+        return self.rates.values[stage]
+
+    def stage_threads(self, stage: str) -> int:
+        return int(self.threads.values.get(stage, 1)) if self.threads else 1
+
+    def stage_spread(self, stage: str) -> float:
+        return self.spread.values.get(stage, 0.0) if self.spread else 0.0
+
+    def stage_memory_share(self, stage: str) -> float:
+        return self.memory_share.values.get(stage, 0.0) if self.memory_share else 0.0
+
+    def constant(self, name: str) -> float:
+        """A constant by its dotted name, as ``host.memory_efficiency`` or ``spread.synthesis``."""
+        section, _, key = name.partition(".")
+        part = getattr(self, section)
+        return part.values.get(key, 0.0) if isinstance(part, StageNumbers) else getattr(part, key)
+
+    def with_constants(self, values: Mapping[str, float]) -> "Hardware":
+        """The same machine with other constants, by their dotted names."""
+        parts: dict[str, Any] = {}
+        for name, value in values.items():
+            section, _, key = name.partition(".")
+            part = parts.get(section, getattr(self, section))
+            if isinstance(part, StageNumbers):
+                parts[section] = replace(part, values={**part.values, key: value})
+            else:
+                parts[section] = replace(part, **{key: value})
+        return replace(self, **parts)
+
+
+SECTIONS: Mapping[str, type] = {"host": Host, "device": Device, "transfer": TransferRates, "engine": Engine}
+_CPU_STAGES = {name for name, stage in STAGES.items() if stage.processor == "cpu"}
+_STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] = {
+    "rates": (set(STAGES), set(STAGES), float, {"above": True}),
+    "threads": (_CPU_STAGES, set(), int, {"least": 1}),
+    "spread": (_CPU_STAGES | {PAGE_LOCKING}, set(), float, {"most": 1}),
+    "memory_share": (_CPU_STAGES | {PAGEABLE_COPY, PAGE_LOCKING}, set(), float, {"most": 1}),
+}
+
+
+def hardware_names() -> tuple[str, ...]:
+    """Names of the hardware profiles that are shipped."""
+    return profile_names("hardware")
+
+
+def load_hardware(name_or_path: str | Path) -> Hardware:
+    """A hardware profile by name, or from a TOML file.
+
+    Raises
+    ------
+    BadInput
+        No such profile, or a field is unknown, missing, of the wrong type, out of range or contradicts another.
+    """
+    path = find_profile("hardware", name_or_path)
+    return hardware_of(path, *read_toml(path))
+
+
+def hardware_of(path: Path, document: Mapping[str, Any], digest: str) -> Hardware:
+    """A hardware profile from the content of its file; errors as `load_hardware`."""
+    parts: dict[str, Any] = {"title": "", "source": ""}
+    refuse_unknown(path, "", document, {*parts, *SECTIONS, *_STAGE_TABLES, "calibration"})
+    for key in parts:
+        parts[key] = read_value(path, key, document, str, {})
+    for key, kind in SECTIONS.items():
+        parts[key] = read_section(path, key, document, kind)
+    for key, arguments in _STAGE_TABLES.items():
+        parts[key] = read_stage_numbers(path, key, document, *arguments)
+    hardware = Hardware(name=path.stem, digest=digest, **parts)
+    _refuse_contradictions(path, hardware)
+    if "calibration" not in document:
+        return hardware
+    return replace(hardware, calibration=read_calibration(path, document, hardware))
+
+
+def _refuse_contradictions(path: Path, hardware: Hardware) -> None:
+    host, device, transfer = hardware.host, hardware.device, hardware.transfer
+    if host.smt_yield > host.threads_per_core:
+        raise BadInput(f"{path}: field host.smt_yield is {host.smt_yield}, above host.threads_per_core")
+    if host.reserved_bytes >= host.memory_bytes:
+        raise BadInput(f"{path}: field host.reserved_bytes leaves nothing of host.memory_bytes")
+    if device.margin_bytes >= device.vram_bytes:
+        raise BadInput(f"{path}: field device.margin_bytes leaves nothing of device.vram_bytes")
+    if transfer.pageable_bytes_per_s > transfer.pinned_bytes_per_s:
+        raise BadInput(f"{path}: field transfer.pageable_bytes_per_s is above transfer.pinned_bytes_per_s")
+    for stage, threads in (hardware.threads.values if hardware.threads else {}).items():
+        if threads > host.hardware_threads:
+            raise BadInput(
+                f"{path}: field threads.{stage} is {threads}, but host.cores and host.threads_per_core make "
+                f"{host.hardware_threads}"
+            )

@@ -1,0 +1,96 @@
+"""A profile's file with other constants: comments and everything else stay as a person wrote them."""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from cuzklab.atomic import atomic_write
+from cuzklab.errors import BadInput
+from cuzklab.profiles.calibration import Calibration
+from cuzklab.profiles.fields import find_profile
+from cuzklab.profiles.hardware import Hardware, hardware_of
+
+_SECTION = re.compile(r"\s*\[([a-z_]+)\]")
+_FIELD = re.compile(r"(\s*)([a-z0-9_]+)(\s*=\s*)([^#\s][^#]*?)(\s*(?:#.*)?)$")
+
+
+def write_calibrated(
+    base: str | Path, place: Path, values: Mapping[str, float], calibration: Calibration, source: str = ""
+) -> Hardware:
+    """Write the profile `base` with other values of its constants, and how they were found, to `place`.
+
+    Parameters
+    ----------
+    base : str or Path
+        Name or file of the profile to start from.
+    values : mapping
+        Constants by their dotted names; each must stand in the file on a line of its own.
+    calibration : Calibration
+        Replaces the section of that name.
+    source : str
+        Replaces the profile's, if given.
+
+    Returns
+    -------
+    Hardware
+        As it will be read from the new file.
+
+    Raises
+    ------
+    BadInput
+        A constant does not stand in the file, or the result is no valid profile; nothing is written then.
+    """
+    path = find_profile("hardware", base)
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}") from error
+    text = with_calibration(with_values(text, values, str(path)), calibration)
+    if source:
+        text, count = re.subn(
+            r'(?m)^source = (?:"""(?s:.*?)"""|"[^"\n]*")', f"source = {json.dumps(source)}", text, count=1
+        )
+        if not count:
+            raise BadInput(f"{path}: field source is missing")
+    hardware = hardware_of(place, tomllib.loads(text), hashlib.sha256(text.encode()).hexdigest())
+    try:
+        with atomic_write(place, "w") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadInput(f"{place}: {error.strerror or error}") from error
+    return hardware
+
+
+def with_values(text: str, values: Mapping[str, float], path: str) -> str:
+    """A profile's text with other constants."""
+    left, section, lines = dict(values), "", []
+    for line in text.splitlines():
+        if match := _SECTION.match(line):
+            section = match[1]
+        elif (match := _FIELD.match(line)) and (name := f"{section}.{match[2]}") in left:
+            line = f"{match[1]}{match[2]}{match[3]}{_number(left.pop(name))}{match[5]}"
+        lines.append(line)
+    if left:
+        raise BadInput(f"{path}: field {min(left)} does not stand there, so it cannot be set")
+    return "\n".join(lines) + "\n"
+
+
+def with_calibration(text: str, calibration: Calibration) -> str:
+    """A profile's text with another section [calibration], at its end."""
+    before = re.split(r"(?m)^\[calibration\]", text)[0].rstrip()
+    members = ",\n".join("  [" + ", ".join(map(_number, member)) + "]" for member in calibration.members)
+    return (
+        f"{before}\n\n[calibration]\nsource = {json.dumps(calibration.source)}\n"
+        f"constants = {json.dumps(list(calibration.constants))}\n"
+        f"unidentified = {json.dumps(list(calibration.unidentified))}\n"
+        f"scatter = {_number(calibration.scatter)}\nscatter_other = {_number(calibration.scatter_other)}\n"
+        f"# The first is the profile's own; the others fit nearly as well.\nmembers = [\n{members},\n]\n"
+    )
+
+
+def _number(value: float) -> str:
+    text = f"{value:.4g}"
+    return text if re.search(r"[.e]", text) else f"{text}.0"

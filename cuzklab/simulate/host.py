@@ -1,0 +1,162 @@
+"""The host's processor and memory, shared by the CPU stages that run at the same time.
+
+A job is a stage of n threads that alone takes a known time. While it runs, it advances at the rate
+
+    share(R) / share(n) / (1 + m · (u^p + κ · Σ_pools min(1, W / LLC)))
+
+* Cores. R threads are runnable. share(R) = throughput(R) / R, where throughput(R) is R up to the number of cores c;
+  beyond, hardware threads share cores, and it grows linearly to c·y at c·t threads (t threads a core together do y
+  times the work of one), and no more. Above c threads everybody is slowed equally, as a scheduler does it on average.
+* Memory. m is the part of the stage's time alone that waits for memory. u is what the *other* jobs draw at their full
+  speed, over what irregular accesses reach together (bandwidth · efficiency); p > 1 makes overload superlinear. A job
+  alone has u = 0: its own traffic is in its time alone.
+* Cache. A pool of threads with working set W (threads · buckets of one thread) pushes others' data out of the
+  last-level cache; κ is how much longer their memory waits last when it fills all of it.
+
+Where c, t, y, p, κ come from: `[host]` of the profile; m: its `[memory_share]`; traffic: the stage table.
+"""
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+import simpy
+
+from cuzklab.profiles import Host
+from cuzklab.simulate.fluid import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a job asks of the host: jobs that ask for the same advance at the same rate.
+
+    Attributes
+    ----------
+    threads : int
+    memory_share : float
+        Part of its time alone that waits for memory.
+    traffic_bytes_per_s : float
+        What it draws from memory at full speed.
+    cache_share : float
+        Part of the last-level cache that its threads fill, at most 1; 0 for a single thread.
+    """
+
+    threads: int
+    memory_share: float = 0.0
+    traffic_bytes_per_s: float = 0.0
+    cache_share: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One stage on the processor; `done` happens at its end."""
+
+    done: simpy.Event
+    alone_s: float
+    end_at: float
+    group: "_Group"
+
+    def progress(self) -> float:
+        """Part that is done, 0 to 1, when last looked at by the processor."""
+        return 1.0 if self.done.triggered else 1.0 - (self.end_at - self.group.advanced_s) / self.alone_s
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Jobs with one demand. Each ends when the group has advanced to where the job's time is used up."""
+
+    demand: Demand
+    advanced_s: float = 0.0
+    rate: float = 0.0
+    jobs: list[tuple[float, int, Job]] = field(default_factory=list)
+
+
+class Processor:
+    """Runs jobs on the host.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+        Its clock counts whole nanoseconds.
+    host : Host
+    """
+
+    def __init__(self, env: simpy.Environment, host: Host) -> None:
+        self._env, self._host = env, host
+        self._groups: dict[Demand, _Group] = {}
+        self._since_ns = self._plan = self._number = 0
+        self._bandwidth = host.shared_bandwidth_bytes_per_s
+
+    def __len__(self) -> int:
+        """Jobs that run."""
+        return sum(len(group.jobs) for group in self._groups.values())
+
+    def run(self, alone_s: float, demand: Demand) -> Job:
+        """Start a job that alone would take `alone_s` seconds."""
+        self.advance()
+        group = self._groups.get(demand)
+        if group is None:
+            group = self._groups[demand] = _Group(demand)
+        job = Job(self._env.event(), alone_s, group.advanced_s + alone_s, group)
+        if alone_s <= 0:
+            job.done.succeed()
+            return job
+        self._number += 1
+        heappush(group.jobs, (job.end_at, self._number, job))
+        self._share()
+        return job
+
+    def advance(self) -> None:
+        """Bring the progress of all jobs up to now."""
+        elapsed_s = (self._env.now - self._since_ns) / NS_PER_S
+        self._since_ns = self._env.now
+        if elapsed_s:
+            for group in self._groups.values():
+                group.advanced_s += group.rate * elapsed_s
+
+    def throughput(self, threads: int) -> float:
+        """Work a second of so many runnable threads, in that of one that has a core to itself."""
+        host = self._host
+        if threads <= host.cores:
+            return threads
+        sharing = min(threads, host.hardware_threads) - host.cores
+        extra = host.hardware_threads - host.cores
+        return host.cores * (1 + (host.smt_yield - 1) * (sharing / extra if extra else 0.0))
+
+    def _share(self) -> None:
+        """Give every group its rate from now on, and wake up when the first job ends."""
+        self._groups = {demand: group for demand, group in self._groups.items() if group.jobs}
+        if not self._groups:
+            return
+        threads, traffic, cache = 0, 0.0, 0.0
+        for demand, group in self._groups.items():
+            count = len(group.jobs)
+            threads += count * demand.threads
+            traffic += count * demand.traffic_bytes_per_s
+            cache += count * demand.cache_share
+        share, host, first_s = self.throughput(threads) / threads, self._host, float("inf")
+        for demand, group in self._groups.items():
+            rate = share
+            if demand.threads > 1:
+                rate *= demand.threads / self.throughput(demand.threads)
+            if demand.memory_share:
+                others = max(0.0, traffic - demand.traffic_bytes_per_s) / self._bandwidth
+                stall = others**host.overload_exponent + host.cache_pressure * max(0.0, cache - demand.cache_share)
+                rate /= 1 + demand.memory_share * stall
+            group.rate = rate
+            first_s = min(first_s, (group.jobs[0][0] - group.advanced_s) / rate)
+        self._plan += 1
+        delay_ns = max(0, round(first_s * NS_PER_S))
+        self._env.timeout(delay_ns, self._plan).callbacks.append(self._end)
+
+    def _end(self, timeout: simpy.Event) -> None:
+        if timeout.value != self._plan:
+            return  # a job has come since: another plan is in force
+        self.advance()
+        ended: list[Job] = []
+        for group in self._groups.values():
+            # Half a nanosecond of progress is below what the clock can tell.
+            while group.jobs and group.jobs[0][0] - group.advanced_s <= 0.6e-9:
+                ended.append(heappop(group.jobs)[2])
+        self._share()
+        for job in ended:
+            job.done.succeed()
