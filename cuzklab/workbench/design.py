@@ -40,11 +40,11 @@ class Design:
     hardware: str = "rtx5070ti-7995wx"
     workload: str = "porep-32g"
     source: str = ""
-    c: int = 5
-    j: int = 5
+    c: int = 4
+    j: int = 4
     gw: int = 2
     pw: int = 10
-    gt: int = 96
+    gt: int = 192
     vram_gib: float = 16.0
     link_gb_per_s: float = 53.0
 
@@ -89,7 +89,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
 
 
 def choices(own: Mapping[str, str]) -> dict[str, Any]:
-    """What can be chosen: names of policies (`own` ones first), hardware that has rates, workloads, and their defaults."""
+    """What can be chosen: policies (`own` ones first), hardware that has rates, workloads, and the defaults of each."""
     machines = {}
     for name in hardware_names():
         hardware = load_hardware(name)
@@ -111,8 +111,8 @@ def choices(own: Mapping[str, str]) -> dict[str, Any]:
 
 
 def most_threads(hardware: Hardware) -> int:
-    """Threads that a stage may have: those of the host, where the profile knows them, else its cores."""
-    return hardware.host.cores * getattr(hardware.host, "threads_per_core", 1)
+    """Threads that a stage may have: those of the host."""
+    return hardware.host.cores * hardware.host.threads_per_core
 
 
 def policy_of(design: Design) -> Policy:

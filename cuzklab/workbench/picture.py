@@ -1,4 +1,4 @@
-"""What the design bench draws of a simulation: columns for the canvas, tables beside it. No markup, no colours of its own.
+"""What the design bench draws of a simulation: columns for the canvas, tables beside it. No markup.
 
 Times are seconds since the start of the batch, rounded to milliseconds: a screen shows no more.
 """
@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cuzklab.report.theme import colour_of_stage, colours_apart
+from cuzklab.report.theme import colour_of_worker, colours_apart
 from cuzklab.simulate import Simulation
 from cuzklab.trace.metrics import CALL
 from cuzklab.units import METRIC_KINDS, format_seconds, format_size, format_value
 
 _NS = 1e-9
 _HIDDEN = ("jobs", "results", "synthesised")  # queues that an idle engine waits at; their waits are no contention
+_HELD = "held by "
 _CAPTIONS = {"prove_time": "prove time", "peak_vram": "peak device memory", "peak_host": "peak host memory"}
 # Of these more is better; of the others less.
 MORE_IS_BETTER = ("call_occupancy", "kernel_occupancy")
@@ -136,7 +137,7 @@ def _bars(
             _strings(held, "lock"), _seconds(held, "acquired"), ends.to_numpy() * _NS, _root(_strings(held, "worker")),
             _strings(held, "partition"),
         ):  # fmt: skip
-            add(("lock", lock), start, end, f"held by {worker}", partition)
+            add(("lock", lock), start, end, _HELD + worker, partition)
     found.sort(key=lambda bar: (bar[0], bar[1]))
     columns = list(zip(*found)) or [(), (), (), (), ()]
     return {
@@ -149,8 +150,9 @@ def _bars(
 
 
 def _colours(names: Sequence[str]) -> list[str]:
-    apart = colours_apart([name for name in names if not name.startswith("held by ")])
-    return [apart.get(name) or colour_of_stage(name) for name in names]
+    holders = [name.removeprefix(_HELD) for name in names if name.startswith(_HELD)]
+    apart = colours_apart([name for name in names if not name.startswith(_HELD)])
+    return [apart.get(name) or colour_of_worker(name.removeprefix(_HELD), holders) for name in names]
 
 
 def _waits(lanes: list[dict[str, str]], waits: pa.Table) -> dict[str, list[Any]]:

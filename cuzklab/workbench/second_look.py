@@ -1,10 +1,11 @@
-"""What takes longer than a slider may: what limits the engine, whether the checker refuses it, how sure its figures are.
+"""What takes longer than a slider may: what limits the engine, whether the checker refuses it, how sure figures are.
 
-``python -m cuzklab.workbench.second_look`` is the child process of `consult`: it reads one request a line and answers in
-lines, the quickest part first. A newer request ends the work on an older one. It ends when its input does.
+``python -m cuzklab.workbench.second_look`` is the child process of `consult`: it reads one request a line and answers
+in lines, the quickest part first. A newer request ends the work on an older one. It ends when its input does.
 """
 
 import json
+import os
 import queue
 import sys
 import threading
@@ -12,13 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import cuzklab.simulate as simulator
 from cuzklab import check as checker
 from cuzklab.analysis.occupancy import cause_named, idle, occupancy
 from cuzklab.errors import BadInput
 from cuzklab.policies import UnknownPolicy
 from cuzklab.profiles import load_workload
-from cuzklab.simulate import Simulation
+from cuzklab.simulate import Simulation, predict
 from cuzklab.stages import partition_sizes
 from cuzklab.trace import Run, RunInfo
 from cuzklab.trace.schema import TABLES
@@ -124,9 +124,7 @@ def intervals(design: Design, newer: Callable[[], bool]) -> dict[str, Any]:
         if newer():
             raise Superseded
 
-    if not hasattr(simulator, "predict"):
-        return {"error": "This version's simulator gives no intervals."}
-    prediction = simulator.predict(
+    prediction = predict(
         policy_of(design), hardware_of(design), design.workload, report=report, **conditions_of(design)
     )
     return {
@@ -159,7 +157,8 @@ def look(design: Design, newer: Callable[[], bool]) -> Iterator[tuple[str, dict[
 
 
 def main() -> None:
-    """Answer until the input ends."""
+    """Answer until the input ends. The sliders go first where cores are few."""
+    os.nice(10)
     waiting: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(waiting,), daemon=True).start()
     while (request := waiting.get()) is not None:

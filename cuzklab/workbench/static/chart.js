@@ -253,9 +253,3 @@ class LaneChart {
     context.stroke();
   }
 }
-
-function readable(paint) {
-  if (typeof paint !== "string" || !/^#[0-9a-f]{6}$/i.test(paint)) return "#000";
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(paint.slice(at, at + 2), 16));
-  return red * 0.299 + green * 0.587 + blue * 0.114 > 140 ? "#111" : "#fff";
-}

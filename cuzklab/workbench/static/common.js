@@ -1,7 +1,11 @@
 // What all views share: elements made of text only (a name from a trace is never read as markup), tables, canvases.
 
+const FOCUSABLE = ["button", "canvas", "input", "select", "summary", "textarea"];
+
 function el(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
+  // JupyterLab's command mode would take arrows and letters for itself.
+  if (FOCUSABLE.includes(tag)) made.setAttribute("data-lm-suppress-shortcuts", "true");
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "class") made.className = value;
@@ -32,8 +36,12 @@ function table(headings, rows, caption = "", rightFrom = 1) {
     el("tbody", {}, rows.map((row) => el("tr", {}, row.map((value, column) => cell("td", value, column)))))));
 }
 
-function fold(summary, ...content) {
-  return el("details", { class: "cz-fold" }, el("summary", { text: summary }), ...content);
+// What is behind a line is made when it is opened: most moves of a slider are made with everything folded.
+function fold(summary, make) {
+  const place = el("div", {});
+  const made = el("details", { class: "cz-fold", ontoggle: () => { if (made.open && !place.childNodes.length) place.append(...[make()].flat().filter(Boolean)); } },
+    el("summary", { text: summary }), place);
+  return made;
 }
 
 // Replaces what is in a place, but keeps open what the reader has opened.
@@ -105,4 +113,11 @@ function cut(context, text, width) {
   let length = text.length;
   while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > width) length -= 1;
   return length > 1 ? `${text.slice(0, length)}…` : "";
+}
+
+// Ink for a label on a colour.
+function readable(paint) {
+  if (typeof paint !== "string" || !/^#[0-9a-f]{6}$/i.test(paint)) return "#000";
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(paint.slice(at, at + 2), 16));
+  return red * 0.299 + green * 0.587 + blue * 0.114 > 140 ? "#111" : "#fff";
 }

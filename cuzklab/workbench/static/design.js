@@ -8,7 +8,7 @@ const KNOBS = [
 function render({ model, el: root }) {
   root.classList.add("cz-wb", "cz-design");
   const choices = model.get("choices");
-  let asked = null, wanted = null, began = 0, live = true;
+  let asked = null, wanted = null, began = 0;
 
   const knobs = () => ({ ...model.get("knobs") });
   const identity = (of) => JSON.stringify(of);
@@ -42,7 +42,7 @@ function render({ model, el: root }) {
   pick("hardware", "Hardware", choices.hardware);
   pick("workload", "Workload", choices.workloads);
   const proofs = el("select", { onchange: (event) => want({ c: Number(event.target.value) }) },
-    [1, 2, 3, 5, 8, 10, 15, 20].map((count) => el("option", { value: count, text: count })));
+    [1, 2, 3, 4, 5, 8, 10, 15, 20].map((count) => el("option", { value: count, text: count })));
   controls.append(el("label", { class: "cz-knob" }, el("span", { text: "Proofs of the batch (c)" }), proofs));
   inputs.c = { show: (value) => { proofs.value = value; }, element: proofs };
   for (const [name, label, unit, step] of KNOBS) {
@@ -113,10 +113,12 @@ function render({ model, el: root }) {
     if (!picture.lanes) return;
     chart.show(picture);
     chosen.textContent = "";
-    const seen = new Set();
-    picture.bars.name.forEach((number) => seen.add(number));
-    fill(legend, [...seen].filter((number) => picture.lanes.length && !/^(alloc|free|trim|device sync)/.test(picture.names[number]))
-      .map((number) => el("span", {}, swatch(picture.colours[number]), picture.names[number])),
+    const seen = new Map();
+    for (const number of picture.bars.name) {
+      const whole = picture.names[number], name = whole.startsWith("held by ") ? whole : whole.split(".")[0]; // parts have their stage's colour
+      if (!/^(alloc|free|trim|device sync)/.test(name)) seen.set(name, picture.colours[number]);
+    }
+    fill(legend, [...seen].map(([name, colour]) => el("span", {}, swatch(colour), name)),
       el("span", {}, el("i", { class: "cz-swatch cz-hatched" }), "waits"));
     drawSecond();
   }
@@ -146,7 +148,7 @@ function render({ model, el: root }) {
         el("span", { class: "cz-muted cz-interval", text: metric.value === null ? metric.reason : interval ? `90 %: ${interval}` : "simulated" }),
         change ? el("span", { class: change.class, text: change.text, title: `baseline ${change.before}` }) : null);
     }));
-    pin.disabled = !live || !picture.metrics;
+    pin.disabled = !picture.metrics;
     back.hidden = unpin.hidden = !baseline.metrics;
     const findings = (check?.findings ?? []).map((finding, number) => {
       const one = fold(`Schedule ${number + 1}: ${finding.kind} (${finding.steps.length} steps${finding.shortest ? ", the shortest there is" : ""})`,
@@ -158,16 +160,16 @@ function render({ model, el: root }) {
     fill(tables,
       baseline.metrics ? el("p", { class: "cz-muted", text: changed.length ? `Against the baseline: ${changed.map((name) => `${name} ${baseline.knobs[name]} → ${picture.knobs[name]}`).join(", ")}.` : "This is the baseline." }) : null,
       findings,
-      fold("Figures", table(["figure", "kind", "value", "90 % interval", "baseline", "change"], picture.metrics.map((metric) => {
+      fold("Figures", () => table(["figure", "kind", "value", "90 % interval", "baseline", "change"], picture.metrics.map((metric) => {
         const { interval, change } = metricRow(metric);
         return [{ text: metric.caption, title: metric.meaning }, metric.kind, metric.value === null ? `none: ${metric.reason}` : metric.text, interval ?? "", change?.before ?? "", change ? { text: change.text, class: change.class } : ""];
       }), second?.intervals?.how ?? second?.intervals?.error ?? "Simulated.", 2)),
-      fold("Lock waits", table(["lock", "uses", "waited for", "wait in all", "longest wait", "held"], picture.locks.map((lock) => [lock.lock, lock.uses, lock.waited, lock.wait, lock.longest, lock.held]))),
-      fold("Device memory", table(["", "bytes"], picture.vram.rows)),
-      limits?.rows?.length ? fold("Where the device's time went", table(["what", "when", "time", "of the batch"], limits.rows, "", 2)) : null,
-      fold("Waits of the workers", table(["worker", "kind", "for", "held by", "from", "length"],
+      fold("Lock waits", () => table(["lock", "uses", "waited for", "wait in all", "longest wait", "held"], picture.locks.map((lock) => [lock.lock, lock.uses, lock.waited, lock.wait, lock.longest, lock.held]))),
+      fold("Device memory", () => table(["", "bytes"], picture.vram.rows)),
+      limits?.rows?.length ? fold("Where the device's time went", () => table(["what", "when", "time", "of the batch"], limits.rows, "", 2)) : null,
+      fold("Waits of the workers", () => table(["worker", "kind", "for", "held by", "from", "length"],
         picture.waits.lane.map((lane, at) => [picture.lanes[lane].label, picture.waits.kind[at], picture.waits.on[at], picture.waits.holder[at], seconds(picture.waits.start[at]), seconds(picture.waits.length[at])]).slice(0, 400), picture.waits.lane.length > 400 ? `the first 400 of ${picture.waits.lane.length}` : "", 4)),
-      fold("Conditions", table(["condition", "value"], Object.entries(picture.conditions).map(([name, value]) => [name, String(value)])), ...picture.notes.map((note) => el("p", { class: "cz-muted", text: note }))));
+      fold("Conditions", () => [table(["condition", "value"], Object.entries(picture.conditions).map(([name, value]) => [name, String(value)])), ...picture.notes.map((note) => el("p", { class: "cz-muted", text: note }))]));
   }
 
   function answered() {
@@ -183,12 +185,8 @@ function render({ model, el: root }) {
     root.dataset.state = "drawn";
     send();
   }
-  const disabled = () => {
-    live = model.get("alive") !== false && !!model.widget_manager?.kernel !== false;
-  };
   model.on("change:picture", answered);
   model.on("change:second change:baseline", drawSecond);
-  disabled();
   draw();
   root.dataset.drawn = model.get("picture").of ?? 0;
   return () => { chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); };

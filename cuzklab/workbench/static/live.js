@@ -39,7 +39,7 @@ function render({ model, el: root }) {
       result.explanation ? el("pre", { class: "cz-explained", text: result.explanation }) : null,
       result.metrics?.length ? table(["figure", "measured", "meaning"], result.metrics, "On this machine, at the size of its circuits: these times rank designs here.", 9) : null,
       result.run ? el("p", { class: "cz-muted", text: `Stored: ${result.run}` }) : null,
-      model.get("log").length && stop.hidden ? fold("What it wrote", el("pre", { text: model.get("log").join("\n") })) : null);
+      model.get("log").length && stop.hidden ? fold("What it wrote", () => el("pre", { text: model.get("log").join("\n") })) : null);
   }
 
   function drawFrame() {
@@ -64,7 +64,7 @@ function render({ model, el: root }) {
       pane("Counters", table(["counter", "now"], Object.entries(frame.counters ?? {}).map(([name, value]) => [name.replaceAll("_", " "), name.includes("bytes") ? bytes(value) : String(Math.round(value))]),
         (frame.not_captured ?? []).length ? `not captured: ${frame.not_captured.join("; ")}` : "")));
     drawMemory(frame);
-    fill(buffers, fold("Buffers", table(["device", "buffer", "owner", "partition", "bytes"], frame.devices.flatMap((device) =>
+    fill(buffers, fold("Buffers", () => table(["device", "buffer", "owner", "partition", "bytes"], frame.devices.flatMap((device) =>
       device.buffers.map((one) => [`gpu${device.index}`, one.name, one.owner, one.partition, bytes(one.bytes)])), "", 4)));
   }
 
@@ -100,11 +100,6 @@ function render({ model, el: root }) {
       context.fillStyle = look.muted;
       context.fillText(`${bytes(device.live_bytes)} of ${bytes(device.limit_bytes)}`, 50 + whole + 6, top + 12);
     });
-  }
-
-  function readable(paint) {
-    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(paint.slice(at, at + 2), 16));
-    return red * 0.299 + green * 0.587 + blue * 0.114 > 140 ? "#111" : "#fff";
   }
 
   // The next frame is asked for once this one is on the screen.
