@@ -1,4 +1,4 @@
-"""The state of a live run at a moment, for whoever watches it: who does what, who waits for whom, what memory is in use.
+"""The state of a live run at a moment, for whoever watches it: who does what, who waits, what memory is in use.
 
 Nothing is gathered for it while a run goes on; a look takes the mutexes that guard the state for microseconds.
 """

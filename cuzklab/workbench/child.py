@@ -1,4 +1,4 @@
-"""Child processes of the workbench: started beside the kernel, heard line by line, ended on request and with the kernel.
+"""Child processes of the workbench: started beside the kernel, heard line by line, ended on request and with it.
 
 Whatever may take long, crash or block runs in one, so the kernel stays responsive and nothing is swallowed: a child
 that ends says with what status, and what it last wrote to its standard error.

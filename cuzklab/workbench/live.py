@@ -11,17 +11,13 @@ import anywidget
 import traitlets
 from ipywidgets import VBox
 
+from cuzklab.trace.metrics import KINDS
 from cuzklab.trace.store import load_run, new_run_place
 from cuzklab.units import METRIC_KINDS, format_value
 from cuzklab.workbench import assets
 from cuzklab.workbench.child import Child, End
 
 LOG2_DOMAIN = 15  # rows of the circuits: seconds a proof on two cores
-_METRICS = {
-    "batch_average_s": "batch_average", "steady_interval_s": "steady_interval", "prove_time_s": "prove_time",
-    "peak_host_bytes": "peak_host", "peak_vram_bytes": "peak_vram", "call_occupancy": "call_occupancy",
-    "kernel_occupancy": "kernel_occupancy", "wall_s": "wall",
-}  # fmt: skip
 _MOST_LOG = 30
 _LEAST_INTERVAL_S = 0.1  # at most ten frames a second
 
@@ -165,8 +161,7 @@ def _result(end: End) -> dict[str, Any]:
         return {"explanation": "\n".join(end.err.strip().splitlines()[-12:])}
     rows = []
     for name, value in said.get("metrics", {}).items():
-        kind = _METRICS.get(name, "")
-        if kind:
+        if kind := KINDS.get(name, ""):
             rows.append([kind.replace("_", " "), format_value(value, METRIC_KINDS[kind][0]), METRIC_KINDS[kind][1]])
     return {
         "run": said.get("run", ""), "outcome": said.get("outcome", ""), "explanation": said.get("explanation", ""),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cuzklab.report.theme import colour_of_worker, colours_apart
 from cuzklab.simulate import Simulation
-from cuzklab.trace.metrics import CALL
+from cuzklab.trace.metrics import CALL, KINDS
 from cuzklab.units import METRIC_KINDS, format_seconds, format_size, format_value
 
 _NS = 1e-9
@@ -56,10 +56,9 @@ def picture(simulation: Simulation) -> dict[str, Any]:
 def metrics(simulation: Simulation) -> list[dict[str, Any]]:
     """The figures, each with its kind, unit and how it was obtained; those that do not exist say why."""
     rows = []
-    for name in (*simulation.metrics, *(name for name in simulation.reasons if name not in simulation.metrics)):
+    for name, kind in KINDS.items():
         metric = simulation.metrics.get(name)
-        kind = metric.kind if metric else name.removesuffix("_s").removesuffix("_bytes")
-        unit, meaning = METRIC_KINDS.get(kind, ("", ""))
+        unit, meaning = METRIC_KINDS[kind]
         rows.append(
             {
                 "name": name, "kind": kind, "caption": _CAPTIONS.get(kind, kind.replace("_", " ")), "unit": unit,
@@ -91,9 +90,10 @@ def _lanes(spans: pa.Table, locks: pa.Table, devices: Sequence[Mapping[str, Any]
     """Devices, then locks, then the workers of devices, then those of synthesis."""
     workers = sorted({name for name in _root(_strings(spans, "worker")) if name}, key=_natural)
     held = sorted(set(_strings(locks, "lock")))
+    cards = [f"gpu{device['index']}" for device in devices]
     gpu = [name for name in workers if name.startswith("gpu")]
     return [
-        *({"kind": "device", "name": f"gpu{device['index']}", "label": f"gpu{device['index']} kernels"} for device in devices),
+        *({"kind": "device", "name": name, "label": f"{name} kernels"} for name in cards),
         *({"kind": "lock", "name": name, "label": name} for name in held),
         *({"kind": "worker", "name": name, "label": name} for name in gpu),
         *({"kind": "synthesis", "name": name, "label": name} for name in workers if name not in gpu),

@@ -23,7 +23,7 @@ from cuzklab.stages import partition_sizes
 from cuzklab.trace import Run, RunInfo
 from cuzklab.trace.schema import TABLES
 from cuzklab.units import format_seconds, format_value, sizes_in_words
-from cuzklab.workbench.design import Design, conditions_of, hardware_of, policy_of, simulated
+from cuzklab.workbench.design import Design, conditions_of, faults_at_lines, hardware_of, policy_of, simulated
 
 CHECK_SECONDS = 10.0
 _MOST_STEPS = 200
@@ -108,13 +108,16 @@ def checked(design: Design, newer: Callable[[], bool]) -> dict[str, Any]:
                 "where": finding.where,
                 "shortest": finding.shortest,
                 "steps": [
-                    [step.step, step.actor, sizes_in_words(step.effect) + (f" ({step.phase})" if step.phase else ""), step.where]
-                    for step in finding.schedule[:_MOST_STEPS]
+                    [step.step, step.actor, _effect(step), step.where] for step in finding.schedule[:_MOST_STEPS]
                 ],
             }
             for finding in sorted(result.findings, key=lambda finding: len(finding.schedule))
         ],
     }  # fmt: skip
+
+
+def _effect(step: checker.Step) -> str:
+    return sizes_in_words(step.effect) + (f" ({step.phase})" if step.phase else "")
 
 
 def intervals(design: Design, newer: Callable[[], bool]) -> dict[str, Any]:
@@ -151,9 +154,11 @@ def look(design: Design, newer: Callable[[], bool]) -> Iterator[tuple[str, dict[
         if newer():
             raise Superseded
         try:
-            yield part, work(design, newer)
+            with faults_at_lines(design):
+                answer = work(design, newer)
         except (BadInput, UnknownPolicy) as error:
-            yield part, {"error": str(error)}
+            answer = {"error": str(error)}
+        yield part, answer
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ scripts whose hash it names; so the modules are joined in the order of their imp
 import base64
 import hashlib
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 
 from cuzklab.report.canvas.picture import Picture
@@ -19,7 +19,7 @@ _FRAME_HEIGHT_PX = 860
 _BODY_STYLE = "html { color-scheme: light dark; } body { margin: 0; }"
 
 
-@lru_cache(maxsize=None)
+@cache
 def script(entry: str) -> str:
     """A module and all that it imports, as one.
 

@@ -38,7 +38,9 @@ class LaneChart {
     this.data = data;
     if (whole || this.to > data.end_s) { this.from = 0; this.to = data.end_s || 1; }
     this.chosen = -1;
-    this.rows = data.lanes.map((lane) => (lane.kind === "synthesis" ? 9 : 22));
+    const syntheses = data.lanes.filter((lane) => lane.kind === "synthesis").length;
+    const thin = Math.max(3, Math.min(9, Math.floor(90 / Math.max(1, syntheses))));
+    this.rows = data.lanes.map((lane) => (lane.kind === "synthesis" ? thin : 22));
     this.draw();
   }
 
@@ -148,7 +150,6 @@ class LaneChart {
     const look = ink(this.element);
     const height = this.rows.reduce((sum, one) => sum + one, 0) + 26;
     const context = sharp(this.canvas, this.width, height);
-    context.font = "12px var(--jp-ui-font-family, sans-serif)";
     context.font = "12px sans-serif";
     const tops = [];
     let top = 2, firstSynthesis = true;
@@ -172,7 +173,7 @@ class LaneChart {
     const put = (lane, start, length, paint, label, inset = 2) => {
       const a = this.x(start), b = Math.max(a + 0.7, this.x(start + length));
       if (b < this.left || a > this.width) return;
-      const tall = this.rows[lane] - (this.rows[lane] > 10 ? 4 : 2);
+      const tall = this.rows[lane] - (this.rows[lane] > 10 ? 4 : this.rows[lane] > 5 ? 2 : 1);
       context.fillStyle = paint;
       context.fillRect(a, tops[lane] + inset, b - a, tall - 2 * (inset - 2));
       if (label && b - a > 34 && tall > 10) {
@@ -182,7 +183,7 @@ class LaneChart {
     };
     const lines = hatch(context, look.wait);
     for (let at = 0; at < waits.lane.length; at += 1) put(waits.lane[at], waits.start[at], waits.length[at], lines, "");
-    for (let at = 0; at < bars.lane.length; at += 1) put(bars.lane[at], bars.start[at], bars.length[at], colours[bars.name[at]], names[bars.name[at]]);
+    for (let at = 0; at < bars.lane.length; at += 1) put(bars.lane[at], bars.start[at], bars.length[at], colours[bars.name[at]], names[bars.name[at]].replace("held by ", ""));
     if (this.chosen >= 0) {
       const a = this.x(waits.start[this.chosen]), b = this.x(waits.start[this.chosen] + waits.length[this.chosen]);
       context.strokeStyle = look.limit;

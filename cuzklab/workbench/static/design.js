@@ -152,7 +152,7 @@ function render({ model, el: root }) {
     back.hidden = unpin.hidden = !baseline.metrics;
     const findings = (check?.findings ?? []).map((finding, number) => {
       const one = fold(`Schedule ${number + 1}: ${finding.kind} (${finding.steps.length} steps${finding.shortest ? ", the shortest there is" : ""})`,
-        el("p", { text: finding.message }), table(["step", "actor", "effect", "where"], finding.steps, "", 9));
+        () => [el("p", { text: finding.message }), table(["step", "actor", "effect", "where"], finding.steps, "", 9)]);
       one.open = number === 0;
       return one;
     });

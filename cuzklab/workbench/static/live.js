@@ -15,7 +15,7 @@ function render({ model, el: root }) {
   const rate = el("span", { class: "cz-muted" });
   const memory = el("canvas", { class: "cz-canvas", role: "img", "aria-label": "Device memory in use, by buffer, against the limit" });
   const panes = el("div", { class: "cz-panes" }), ending = el("div", {}), buffers = el("div", {});
-  const body = el("div", {}, panes, el("h4", { text: "Device memory by buffer" }), memory, buffers);
+  const heading = el("h4", {}), body = el("div", {}, heading, memory, panes, buffers);
   root.append(el("div", { class: "cz-actions" }, state, words, meter, rate, stop, open), ending, body);
   const times = [];
   const shades = new Map();
@@ -34,6 +34,8 @@ function render({ model, el: root }) {
     open.hidden = !result.run;
     meter.hidden = rate.hidden = stop.hidden;
     const verified = result.proofs !== undefined && result.proofs !== null ? `${result.verified} of ${result.proofs} proofs verified. TEST KEYS: they prove nothing to anybody. ` : "";
+    heading.textContent = now === "running" || now === "stopping" ? "Device memory by buffer" : "The last state seen: device memory by buffer";
+    body.hidden = now === "done" || !model.get("frame").number;
     words.textContent = now === "failed" && !result.outcome ? `The run ${result.words}.` : result.outcome && result.outcome !== "ok" ? `Outcome ${result.outcome}.` : verified;
     fill(ending,
       result.explanation ? el("pre", { class: "cz-explained", text: result.explanation }) : null,
@@ -44,8 +46,8 @@ function render({ model, el: root }) {
 
   function drawFrame() {
     const frame = model.get("frame");
-    body.hidden = !frame.number;
     if (!frame.number) return;
+    body.hidden = model.get("state") === "done";
     const share = frame.total ? frame.outcomes / frame.total : 0;
     bar.style.width = `${share * 100}%`;
     meter.setAttribute("aria-valuenow", Math.round(share * 100));
@@ -55,14 +57,13 @@ function render({ model, el: root }) {
     rate.textContent = `${frame.outcomes} of ${frame.total} partitions · ${(times.length / 2).toFixed(0)} frames/s`;
     root.dataset.frames = Number(root.dataset.frames ?? 0) + 1;
     const workers = frame.actors.filter((one) => one.name !== "collector").sort((a, b) => (a.name < b.name ? -1 : 1));
-    fill(panes,
-      pane("Workers", table(["worker", "partition", "", "at"], workers.map((one) => [one.name, one.partition,
+    fill(panes, pane("Workers", table(["worker", "partition", "", "at"], workers.map((one) => [one.name, one.partition,
         one.state === "waiting" ? { text: "waits", class: "cz-worse" } : { text: "runs", class: "cz-better" },
-        one.state === "waiting" ? `for ${one.kind} ${one.on}${one.holders.length ? `, held by ${one.holders.join(", ")}` : ""}` : one.doing]), "", 9)),
+        one.state === "waiting" ? `for ${one.kind} ${one.on}${one.holders.length ? `, held by ${one.holders.join(", ")}` : ""}` : one.doing]), "", 9)), el("div", {},
       pane("Locks", table(["lock", "holder", "waiters"], frame.locks.map((one) => [one.name, one.holder || "free", one.waiters.join(", ")]), "", 9)),
       pane("Queues", table(["queue", "length"], frame.queues.map((one) => [one.name, one.length]))),
       pane("Counters", table(["counter", "now"], Object.entries(frame.counters ?? {}).map(([name, value]) => [name.replaceAll("_", " "), name.includes("bytes") ? bytes(value) : String(Math.round(value))]),
-        (frame.not_captured ?? []).length ? `not captured: ${frame.not_captured.join("; ")}` : "")));
+        (frame.not_captured ?? []).length ? `not captured: ${frame.not_captured.join("; ")}` : ""))));
     drawMemory(frame);
     fill(buffers, fold("Buffers", () => table(["device", "buffer", "owner", "partition", "bytes"], frame.devices.flatMap((device) =>
       device.buffers.map((one) => [`gpu${device.index}`, one.name, one.owner, one.partition, bytes(one.bytes)])), "", 4)));
@@ -75,7 +76,9 @@ function render({ model, el: root }) {
     context.font = "12px sans-serif";
     context.textBaseline = "middle";
     frame.devices.forEach((device, row) => {
-      const top = row * 40 + 2, whole = width - 150;
+      const top = row * 40 + 2;
+      const used = `${bytes(device.live_bytes)} of ${bytes(device.limit_bytes)}`;
+      const whole = width - 70 - context.measureText("8888 MiB of 8888 MiB").width;
       let at = 50;
       context.fillStyle = look.muted;
       context.textAlign = "left";
@@ -98,7 +101,7 @@ function render({ model, el: root }) {
       context.stroke();
       context.setLineDash([]);
       context.fillStyle = look.muted;
-      context.fillText(`${bytes(device.live_bytes)} of ${bytes(device.limit_bytes)}`, 50 + whole + 6, top + 12);
+      context.fillText(used, 50 + whole + 6, top + 12);
     });
   }
 
