@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cuzklab.cli.benches import _backend, _powers, bench
-from cuzklab.cli.options import Json, emit, print_table
+from cuzklab.cli.benches import bench, powers_of
+from cuzklab.cli.options import Json, backend_in_force, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -28,8 +28,8 @@ def bench_roofline(
     """Rate and arithmetic intensity of each kernel, under what this machine's multiplier and memory allow."""
     from cuzklab.backends import roofline
 
-    where = _backend(backend)
-    powers = _powers(sizes) or ([16, 20, 24] if where == "cuda" else [10, 12])
+    where = backend_in_force(backend)
+    powers = powers_of(sizes) or ([16, 20, 24] if where == "cuda" else [10, 12])
     names = [name for name in kernels.split(",") if name] or None
     with progress("roofline") as show:
         found = roofline.measure(where, kernels=names, log2_sizes=powers, repeats=repeats, progress=show)
@@ -66,7 +66,7 @@ def bench_trial(
     with progress(f"trial {kernel}") as show:
         try:
             rows = trial.compare(
-                kernel, size, _change(change), backend=_backend(backend), repeats=repeats, progress=show
+                kernel, size, _change(change), backend=backend_in_force(backend), repeats=repeats, progress=show
             )  # fmt: skip
         except RuntimeError as error:
             print(f"cuzklab: {error}", file=sys.stderr)

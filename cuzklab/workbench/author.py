@@ -131,7 +131,9 @@ class AuthorBench(anywidget.AnyWidget):
         marks = list(self._errors)
         if not marks and (words := self.bench.picture.get("error")):
             marks.append([line_of(words, self.name) or 1, words, "error"])
-        for finding in self.bench.second.get("check", {}).get("findings", ()):
+        second = self.bench.second
+        known = second.get("check", {}) if second.get("of") == self.bench.picture.get("of") else {}
+        for finding in known.get("findings", ()):
             if not self._errors and (line := line_of(finding["where"], self.name)):
                 marks.append([line, f"{finding['kind']}: {finding['message']}", "finding"])
         self.marks = marks
