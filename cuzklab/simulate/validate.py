@@ -157,7 +157,7 @@ def summary(validated: Sequence[ValidatedRow]) -> list[dict[str, Any]]:
 
 
 def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[str, Any]:
-    """The verdict of a validation with its findings, as a report keeps it: one finding a line of `summary`, and changes.
+    """The verdict of a validation with its findings, as a report keeps it: a finding for each line of `summary`.
 
     Parameters
     ----------
@@ -168,8 +168,8 @@ def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[st
     for line in summary(validated):
         if line["median_error_share"] is not None:
             claim = (
-                f"{line['figures']}, {line['use']}: {line['rows']} rows, median error {line['median_error_share']:.1%}, "
-                f"largest {line['largest_error_share']:.1%}."
+                f"{line['figures']}, {line['use']}: {line['rows']} rows, "
+                f"median error {line['median_error_share']:.1%}, largest {line['largest_error_share']:.1%}."
             )
         else:
             claim = f"{line['figures']}: {line['in_interval_share']:.0%} of {line['rows']} rows."

@@ -110,7 +110,7 @@ def about_stretch(run: Run, start_ns: int, end_ns: int) -> list[Table]:
     memory = memory.assign(time_ns=memory["time_ns"] - origin)
     found = [
         (attribution.device_time(run, start, end), f"Device time, {stretch}", {"share": "of the stretch"}),
-        (attribution.stage_time(run, start, end), f"Stages, {stretch}", {"share": "of the stretch, any"}),
+        (attribution.stage_time(run, start, end), f"Stages, {stretch}", {"share": "part of the stretch"}),
         (attribution.lock_time(run, start, end), f"Locks, {stretch}",
          {"held_share": "held, of the stretch", "held_ns": "held", "waited_ns": "waited"}),
         (memory, f"Device memory at its highest, {stretch}", {"time_ns": "at"}),

@@ -41,15 +41,14 @@ class Compare(Timeline):
         self.left, self.right = (run if isinstance(run, Run) else load_run(run) for run in (left, right))
         if self.left.info.time_unit != self.right.info.time_unit:
             raise BadInput(
-                f"{self.left.name} counts {self.left.info.time_unit} and {self.right.name} {self.right.info.time_unit}: "
+                f"{self.left.name} counts {self.left.info.time_unit}, {self.right.name} {self.right.info.time_unit}: "
                 "a counterexample has steps, not times; compare it with another one"
             )
         names = labels((self.left, self.right))
         pictures = [
             picture_of(run, title=name) for run, name in zip((self.left, self.right), names, strict=True)
         ]  # fmt: skip
-        sides = [f"{side}: {name}" for side, name in zip(("left", "right"), names, strict=True)]
-        super().__init__(beside(*pictures, names=sides), tables=comparison(self.left, self.right))
+        super().__init__(beside(*pictures), tables=comparison(self.left, self.right))
 
 
 def comparison(left: Run, right: Run) -> list[dict[str, Any]]:
@@ -81,7 +80,8 @@ def _figures(left: Run, right: Run, divided: bool) -> dict[str, Any]:
             "figure": key[1] or key[0].replace("_", " "),
             "left": format_value(one.value, one.unit) if one else "–",
             "right": format_value(other.value, other.unit) if other else "–",
-            "left / right": "–", "interval": "", "obtained": " / ".join(dict.fromkeys(f.obtained for f in (one, other) if f)),
+            "left / right": "–", "interval": "",
+            "obtained": " / ".join(dict.fromkeys(figure.obtained for figure in (one, other) if figure)),
         }  # fmt: skip
         if not one or not other:
             row["interval"] = f"only the {'left' if one else 'right'} run has it"

@@ -48,7 +48,7 @@ def time_text(time: int, unit: str) -> str:
     """A duration or a moment from the start, for people."""
     if unit == "step":
         return f"{time:,} {'step' if time == 1 else 'steps'}"
-    return format_seconds(time * 1e-9)
+    return format_seconds(time * 1e-9) if time else "0 s"
 
 
 def _heading(column: str) -> str:

@@ -2,10 +2,10 @@
 
 A million spans as JSON are 80 MB that a browser parses for seconds; as columns they are views on one buffer. The
 layout, all little-endian: 8 bytes `MAGIC`; the header's length as uint32 and four zero bytes; the header as UTF-8 JSON,
-filled with spaces to a multiple of 8; the columns, each at a multiple of 8 bytes. The
-header's `columns` lists name, type, offset (from the header's end) and count of each; `segments` of a column says that it holds differences
-which begin anew at each place in the column ``SEGMENTS_first``. Integers have the smallest type that holds them all.
-The whole is compressed with gzip, which every browser undoes by itself.
+filled with spaces to a multiple of 8; the columns, each at a multiple of 8 bytes. The header's `columns` lists name,
+type, offset (from the header's end) and count of each; `segments` of a column says that it holds differences which
+begin anew at each place in the column ``SEGMENTS_first``. Integers have the smallest type that holds them all. The
+whole is compressed with gzip, which every browser undoes by itself.
 """
 
 import gzip

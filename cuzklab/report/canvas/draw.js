@@ -49,6 +49,9 @@ export function fit(canvas, width, height) {
   return context;
 }
 
+// What is around work, or in its place: drawn so that work stands out.
+export const isQuiet = (kind) => kind.role === "wait" || kind.role === "call";
+
 const DARK = "#14181c", LIGHT = "#ffffff";
 
 export function inkOn(colour) {
@@ -132,12 +135,27 @@ export class Painter {
     if (chosen >= 0) this.#outline(context, chosen, top, left, scale, colours);
     context.restore();
     context.font = `12px ${colours.font}`;
+    this.#more(context, { width, height, top, colours });
     context.fillStyle = colours.ink;
     for (const lane of layout.lanes) {
       const y = lane.y - top;
       if (y + lane.height < 0 || y > height) continue;
       context.fillText(fitted(context, lane.text, GUTTER - 14), 6, y + Math.min(lane.height, 17) / 2 + 0.5);
     }
+  }
+
+  // Says how many lanes are below, where a scroll bar is easily overlooked.
+  #more(context, { width, height, top, colours }) {
+    const below = this.layout.lanes.filter((lane) => lane.y + lane.height > top + height + 4).length;
+    if (!below) return;
+    const text = `${below} more ${below === 1 ? "lane" : "lanes"} below`, wide = context.measureText(text).width + 16;
+    context.fillStyle = colours.paper;
+    context.fillRect(width - wide - 6, height - 24, wide, 20);
+    context.strokeStyle = colours.edge;
+    context.lineWidth = 1;
+    context.strokeRect(width - wide - 6.5, height - 24.5, wide, 20);
+    context.fillStyle = colours.ink;
+    context.fillText(text, width - wide + 2, height - 13.5);
   }
 
   #grid(context, { width, height, left, right, colours }) {
@@ -163,7 +181,7 @@ export class Painter {
       const level = Math.ceil(share[pixel] * 4);
       let stop = pixel + 1;
       while (stop < bins.width && kind[stop] === own && Math.ceil(share[stop] * 4) === level) stop += 1;
-      context.globalAlpha = whole * (0.3 + 0.175 * level);
+      context.globalAlpha = whole * (0.3 + 0.175 * level) * (isQuiet(header.kinds[own]) ? 0.3 : 1);
       context.fillStyle = header.kinds[own].colour;
       context.fillRect(GUTTER + pixel, y, stop - pixel, row.height);
       pixel = stop;
@@ -178,7 +196,7 @@ export class Painter {
     const edge = GUTTER + this.bins.width;
     const x = Math.max(GUTTER - 2, GUTTER + (columns.start[place] - left) * scale);
     const width = Math.min(edge + 2, GUTTER + (columns.end[place] - left) * scale) - x;
-    const quiet = kind.role === "wait" || kind.role === "call";
+    const quiet = isQuiet(kind);
     const whole = context.globalAlpha;
     context.fillStyle = kind.colour;
     if (quiet || columns.merged[place] > 1) context.globalAlpha = whole * (quiet ? 0.16 : 0.6);

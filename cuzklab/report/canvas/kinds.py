@@ -1,12 +1,13 @@
 """Kinds of spans: what has one colour, one pattern and one entry of the legend."""
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cuzklab.report import theme
+from cuzklab.report.canvas.coded import Coded, together
 from cuzklab.report.figures.axes import short_worker
 
 MOST_NAMES = 24  # kinds of stages and ranges; a capture may have hundreds of names, of which the longest have a kind
@@ -37,44 +38,43 @@ class Kind:
 
 
 def kinds_of(
-    bars: pd.DataFrame, workers: list[str], foreign: bool = False
+    names: Mapping[str, Coded], lengths: NDArray[np.float64], workers: list[str], foreign: bool = False
 ) -> tuple[tuple[Kind, ...], NDArray[np.int64]]:
     """The kinds of a timeline's bars in the order of the legend, and the kind of each bar.
 
     Parameters
     ----------
-    bars : DataFrame
-        Of `frames.timeline`.
+    names : mapping of str to Coded
+        `category`, `label` and `worker` of `frames.timeline`.
+    lengths : ndarray of float64, shape (n,)
+        How long each bar is.
     workers : list of str
         Workers with a colour, which holds of locks take.
     foreign : bool
         A capture of another program: its names get colours that differ in this picture.
     """
-    category, categories = pd.factorize(bars["category"])
-    holds = bars["category"] == "hold"
-    stage = bars["label"].astype(str).str.partition(".")[0] if len(bars) else bars["label"].astype(str)
-    name = bars["worker"].where(holds, stage).astype(str)
-    text, texts = pd.factorize(name)
-    pairs, of_pair = np.unique(category * max(len(texts), 1) + text, return_inverse=True)
-    keys = [(str(categories[pair // len(texts)]), str(texts[pair % len(texts)])) for pair in pairs]
-    lengths = np.bincount(of_pair, (bars["end_ns"] - bars["start_ns"]).to_numpy(float), minlength=len(keys))
-    named = [place for place in np.argsort(-lengths, kind="stable") if _is_work(keys[place][0])]
-    known = {*theme.STAGE_COLOURS}
-    rare = {keys[place][1] for place in named} - known
-    kept = {keys[place][1] for place in [p for p in named if keys[p][1] in rare][:MOST_NAMES]}
+    codes, triples = together(names["category"], names["label"], names["worker"])
+    keys = [
+        (category, worker if category == "hold" else label.partition(".")[0]) for category, label, worker in triples
+    ]
+    time: dict[str, float] = {}
+    for (category, text), length in zip(keys, np.bincount(codes, lengths, minlength=len(keys)), strict=True):
+        if _is_work(category) and text not in theme.STAGE_COLOURS:
+            time[text] = time.get(text, 0.0) + float(length)
+    kept = set(sorted(time, key=lambda text: (-time[text], text))[:MOST_NAMES])
     apart = theme.colours_apart(sorted(kept)) if foreign else {}
-    found = [_kind(category, text, workers, rare - kept, apart) for category, text in keys]
+    found = [_kind(category, text, workers, time.keys() - kept, apart) for category, text in keys]
     kinds = tuple(sorted(dict.fromkeys(found), key=_rank))
     place = {kind: number for number, kind in enumerate(kinds)}
     places = np.array([place[kind] for kind in found], dtype=np.int64)
-    return kinds, places[of_pair] if len(bars) else np.zeros(0, dtype=np.int64)
+    return kinds, places[codes] if len(codes) else codes
 
 
 def _is_work(category: str) -> bool:
     return category not in ("hold", "transfer", "memory", "call") and not category.startswith("wait:")
 
 
-def _kind(category: str, text: str, workers: list[str], rare: set[str], apart: dict[str, str]) -> Kind:
+def _kind(category: str, text: str, workers: list[str], rare: Set[str], apart: dict[str, str]) -> Kind:
     if category.startswith("wait:"):
         words, pattern = _WAITS.get(category.removeprefix("wait:"), _OTHER_WAIT)
         return Kind(words, "wait", theme.WAIT, pattern)

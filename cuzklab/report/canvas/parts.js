@@ -1,5 +1,5 @@
 // Small parts of the view's page: elements, tables, the legend. Text is only ever text.
-import { tile } from "./draw.js";
+import { isQuiet, tile } from "./draw.js";
 import { readable } from "./words.js";
 
 export function element(name, attributes = {}, ...children) {
@@ -27,7 +27,7 @@ export function legend(kinds, used) {
   const entries = kinds.filter((kind, place) => used.has(place)).map((kind) => {
     const swatch = element("canvas", { width: "14", height: "12", "aria-hidden": "true" });
     const context = swatch.getContext("2d");
-    const quiet = kind.role === "wait" || kind.role === "call";
+    const quiet = isQuiet(kind);
     context.globalAlpha = quiet ? 0.25 : 1;
     context.fillStyle = kind.colour;
     context.fillRect(0, 0, 14, 12);

@@ -1,13 +1,15 @@
 """What a timeline draws, out of a run: lanes and rows of spans by kind, and device memory below them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cuzklab.analysis import frames
+from cuzklab.report.canvas.coded import Coded, coded, shared, together
 from cuzklab.report.canvas.columns import encode
 from cuzklab.report.canvas.kinds import Kind, kinds_of
 from cuzklab.report.canvas.memory import Memory, memory_of
@@ -134,27 +136,31 @@ def picture_of(run: Run, *, title: str = "", memory: bool = True) -> Picture:
 
 
 def _spans(run: Run, bars: pd.DataFrame, origin: int) -> dict[str, object]:
-    lanes, lane_of = _lanes(run, bars)
-    kinds, kind_of = kinds_of(bars, workers_of(run), foreign=run.info.origin == "imported")
+    names = {
+        name: coded(bars[name]) for name in ("group", "lane", "category", "stream", "label", "worker", "partition")
+    }  # fmt: skip
+    lanes, lane_of = _lanes(names)
+    lengths = (bars["end_ns"] - bars["start_ns"]).to_numpy(float)
+    kinds, kind_of = kinds_of(names, lengths, workers_of(run), foreign=run.info.origin == "imported")
     start = bars["start_ns"].to_numpy(np.int64) - origin
     length = np.maximum(bars["end_ns"].to_numpy(np.int64) - origin - start, 0)
     order = np.lexsort((-length, start, lane_of))
     lane_of, start, length = lane_of[order], start[order], length[order]
     row = np.zeros(len(order), dtype=np.int64)
     edges = np.searchsorted(lane_of, np.arange(len(lanes) + 1))
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in pairwise(edges.tolist()):
         row[first:last] = rows_of(start[first:last], start[first:last] + length[first:last])
     by_row = np.lexsort((start, row, lane_of))
     order, lane_of, row, start, length = order[by_row], lane_of[by_row], row[by_row], start[by_row], length[by_row]
     begins = np.flatnonzero(np.diff(lane_of, prepend=-1) | np.diff(row, prepend=-1))
-    strings, codes = _texts(bars["label"], bars["worker"], bars["partition"])
+    strings, codes = shared([names["label"], names["worker"], names["partition"]])
     return {
         "lanes": tuple(lanes),
         "row_lane": lane_of[begins],
         "row_first": begins,
         "row_count": np.diff(np.append(begins, len(order))),
         "kinds": kinds,
-        "strings": strings,
+        "strings": tuple(text[:_LONGEST_TEXT] for text in strings),
         "start": start,
         "length": length,
         "kind": kind_of[order],
@@ -167,57 +173,59 @@ def _spans(run: Run, bars: pd.DataFrame, origin: int) -> dict[str, object]:
     }
 
 
-def _texts(*columns: pd.Series) -> tuple[tuple[str, ...], list[NDArray[np.int64]]]:
-    """All texts once, and the place of each column's among them."""
-    codes, texts = pd.factorize(pd.concat(columns, ignore_index=True).astype(object), use_na_sentinel=False)
-    length = len(columns[0])
-    parts = [codes[place * length : (place + 1) * length].astype(np.int64) for place in range(len(columns))]
-    return tuple(str(text)[:_LONGEST_TEXT] for text in texts), parts
-
-
-def _lanes(run: Run, bars: pd.DataFrame) -> tuple[list[Lane], NDArray[np.int64]]:
+def _lanes(names: Mapping[str, Coded]) -> tuple[list[Lane], NDArray[np.int64]]:
     """Lanes from top to bottom, and the lane of each bar.
 
     Workers that use a device with their threads, locks, devices by stream, the other threads.
     """
-    stream = _stream_names(bars)
-    name = bars["lane"].where(stream == "", bars["lane"].astype(str) + " · " + stream)
-    codes, keys = pd.factorize(pd.MultiIndex.from_arrays([bars["group"], name]))
-    users = {str(worker) for worker in bars.loc[bars["category"].isin(("hold", "gpu")), "worker"].unique()}
-    found: dict[str, list[str]] = {"gpu": [], "lock": [], "device": [], "other": []}
-    for group, lane in keys:
-        owner = str(lane).partition("/")[0]
-        section = group if group != "worker" else "gpu" if owner in users else "other"
-        found[section].append(str(lane))
+    group, of_lane, stream, partition, worker = (
+        names[name] for name in ("group", "lane", "stream", "partition", "worker")
+    )
+    _, uses = together(names["category"], worker)
+    users = {worker for category, worker in uses if category in ("hold", "gpu")}
+    codes, keys = together(group, of_lane, _stream_names(stream, partition, worker))
+    found: dict[str, dict[str, None]] = {"gpu": {}, "lock": {}, "device": {}, "other": {}}
+    sections = []
+    for kind, lane, streams in keys:
+        owner = lane.partition("/")[0]
+        section = kind if kind != "worker" else "gpu" if owner in users else "other"
+        sections.append((section, f"{lane} · {short_worker(streams)}" if streams else lane))
+        found[section].setdefault(sections[-1][1])
     lanes, places = [], {}
-    for section, names in found.items():
-        owners = ordered(lane.partition("/")[0] for lane in names)
-        in_order = ordered(names) if section == "device" else sorted(
-            [*ordered(names), *(lane for lane in names if not lane)],
-            key=lambda lane: owners.index(lane.partition("/")[0]) if lane.partition("/")[0] in owners else -1,
-        )  # fmt: skip
-        for lane in in_order:
-            group = "worker" if section in ("gpu", "other") else section
-            places[group, lane] = len(lanes)
+    for section, of_section in found.items():
+        for lane in _in_order(section, list(of_section)):
+            places[section, lane] = len(lanes)
             words = short_worker(lane) if section in ("gpu", "other") else lane
             if section == "device" and " · " in lane:
                 words = f"{lane.partition(' ')[0]} {lane.partition(' · ')[2]}"
-            lanes.append(Lane(_SECTIONS[section], group, lane[:_LONGEST_TEXT], words[:_LONGEST_TEXT] or "(no name)"))
-    place_of_code = np.array([places[group, str(lane)] for group, lane in keys], dtype=np.int64)
-    return lanes, place_of_code[codes] if len(codes) else np.zeros(0, dtype=np.int64)
+            role = "worker" if section in ("gpu", "other") else section
+            lanes.append(Lane(_SECTIONS[section], role, lane[:_LONGEST_TEXT], words[:_LONGEST_TEXT] or "(no name)"))
+    place_of_code = np.array([places[key] for key in sections], dtype=np.int64)
+    return lanes, place_of_code[codes] if len(codes) else codes
 
 
-def _stream_names(bars: pd.DataFrame) -> pd.Series:
+def _in_order(section: str, lanes: list[str]) -> list[str]:
+    """Threads beside the worker that they work for; numbers in numerical order."""
+    in_order = [*ordered(lanes), *(lane for lane in lanes if not lane)]
+    if section == "device":
+        return in_order
+    rank = {owner: number for number, owner in enumerate(ordered(lane.partition("/")[0] for lane in lanes))}
+    return sorted(in_order, key=lambda lane: rank.get(lane.partition("/")[0], len(rank)))
+
+
+def _stream_names(stream: Coded, partition: Coded, worker: Coded) -> Coded:
     """Streams as lanes name them: one that is made anew for each partition is told by whose it is and what it does."""
-    pairs = bars[["stream", "partition", "worker"]].astype(str)
-    codes, keys = pd.factorize(pd.MultiIndex.from_frame(pairs))
-    names = [
-        f"{short_worker(worker)} {stream.removeprefix(f'{partition}.')}".strip()
-        if partition and stream.startswith(f"{partition}.")
-        else stream
-        for stream, partition, worker in keys
+    partitions = {text for text in partition.texts if text}
+    if not any(text.rpartition(".")[0] in partitions for text in stream.texts):
+        return stream
+    codes, keys = together(stream, worker)
+    texts = [
+        f"{short_worker(owner)} {text.rpartition('.')[2]}".strip() if text.rpartition(".")[0] in partitions else text
+        for text, owner in keys
     ]
-    return pd.Series(np.array([*names, ""], dtype=object)[codes], index=bars.index)
+    once = list(dict.fromkeys(texts))
+    place = {text: number for number, text in enumerate(once)}
+    return Coded(np.array([place[text] for text in texts], dtype=np.int64)[codes], once)
 
 
 def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right")) -> Picture:
@@ -238,7 +246,7 @@ def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right
 
     return replace(
         left,
-        title=f"{names[0]} above {names[1]}",
+        title=f"{names[0]}: {left.title}; {names[1]}: {right.title}",
         origin_ns=0,
         length_ns=max(left.length_ns, right.length_ns),
         lanes=tuple(
@@ -255,7 +263,7 @@ def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right
         **{name: both(name, texts) for name in ("label", "worker", "partition")},
         **{name: both(name) for name in ("start", "length", "open", "merged", "source")},
         memory=tuple(
-            replace(of, title=f"{name} · {of.title}")
+            replace(of, title=f"{name} {of.title}")
             for name, picture in zip(names, (left, right), strict=True)
             for of in picture.memory
         ),

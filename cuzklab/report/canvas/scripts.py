@@ -15,7 +15,8 @@ from cuzklab.report.tables import escape
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) )", re.MULTILINE)
-_FRAME_HEIGHT_PX = 860
+# Of what stands around lanes and memory: title, tools, legend, axis, the table.
+_FRAME_PX, _LANES_PX, _MEMORY_PX = 600, 436, 118
 _BODY_STYLE = "html { color-scheme: light dark; } body { margin: 0; }"
 
 
@@ -64,11 +65,12 @@ def document(picture: Picture) -> str:
     )
 
 
-def frame(picture: Picture, height_px: int = _FRAME_HEIGHT_PX) -> str:
+def frame(picture: Picture) -> str:
     """An `iframe` that shows a picture; the page around must name `script_hashes` where it has a policy."""
+    height_px = _FRAME_PX + min(_LANES_PX, 24 * len(picture.row_lane) + 80) + _MEMORY_PX * len(picture.memory)
     return (
         f'<iframe class="cz-timeline" title="timeline of {escape(picture.title)}" sandbox="allow-scripts" '
-        f'loading="lazy" style="width:100%;height:{int(height_px)}px;border:0" '
+        f'loading="lazy" style="width:100%;height:{height_px}px;border:0" '
         f'srcdoc="{escape(document(picture))}"></iframe>'
     )
 

@@ -8,6 +8,7 @@ import { search, sums } from "./sums.js";
 import { duration, exact, number, readable, size, whole } from "./words.js";
 
 const TALLEST = 430, MOST_ROWS = 12, CLOSEST = 12; // pixels of lanes; rows of the sums; time units across the view
+const HINT = "Point at a bar for its exact times. Drag to select a stretch. Click, and the wheel zooms.";
 const KEYS = [
   ["wheel, + −", "zoom (the wheel once the timeline has the focus, or with Ctrl)"],
   ["drag, Shift+drag", "select a stretch of time; move along. A drag on the axis zooms to it"],
@@ -55,6 +56,7 @@ export class TimelineView {
     this.#restyle();
     this.#draw();
     this.host.dataset.firstMs = (performance.now() - begun).toFixed(1);
+    this.host.dataset.shownAt = performance.now().toFixed(1); // since the page began to load
     this.host.dataset.spans = columns.start.length;
   }
 
@@ -109,7 +111,7 @@ export class TimelineView {
       "aria-roledescription": "timeline", "aria-describedby": (this.statusId = `czt-${Math.random().toString(36).slice(2)}`) });
     this.tall = element("div");
     this.memoryBox = element("div");
-    this.status = element("div", { class: "czt-status", id: this.statusId, role: "status", "aria-live": "polite" });
+    this.status = element("div", { class: "czt-status", id: this.statusId, role: "status", "aria-live": "polite" }, HINT);
     this.tables = element("div", { class: "czt-tables" });
     this.tip = element("div", { class: "czt-tip", hidden: true, "aria-hidden": "true" });
     const keys = element("dl", {}, ...KEYS.flatMap(([key, does]) => [element("dt", {}, key), element("dd", {}, does)]));
@@ -218,7 +220,7 @@ export class TimelineView {
       header.kinds[kind].name, header.strings[label], `${group} lanes`, whole(count), duration(time, unit),
       `${number((100 * time) / Math.max(to - from, 1))} %`, duration(longest, unit),
     ]);
-    const columns = ["kind", "name", "where", "spans", "time in it", "of its length", "longest span"].map((name, place) => ({ name, number: place > 2 }));
+    const columns = ["kind", "name", "where", "spans", "time in it", "of the stretch", "longest span"].map((name, place) => ({ name, number: place > 2 }));
     const caption = `${this.range ? "Selected" : "In view"}${this.mask ? ", found by the search" : ""}: ${stretch}${more}`;
     this.tables.replaceChildren(...this.answers.map(table), table({ caption, columns, rows }));
   }
