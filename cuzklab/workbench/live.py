@@ -51,7 +51,7 @@ class LiveView(anywidget.AnyWidget):
         self._newest: dict[str, Any] | None = None
         self._waiting_for = 0
         self._sent = 0
-        self._sent_at = 0.0
+        self._sent_at = float("-inf")
         self._lock = threading.RLock()
         super().__init__()
         self.opened = VBox()

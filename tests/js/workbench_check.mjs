@@ -24,6 +24,7 @@ const told = (words) => process.stderr.write(`${((Date.now() - began) / 1000).to
 // What JupyterLab itself is known to print as an error, by exact text, and why. Nothing else is forgiven.
 const KNOWN = [];
 
+const OPENED = ".jp-OutputArea-output:has(.cz-live) .czt-lanes";
 const report = { errors: [], latency_ms: [], foreign: [] };
 const browser = await chromium.launch({
   executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
@@ -44,7 +45,8 @@ page.on("request", (request) => {
 });
 const shot = (name) => page.screenshot({ path: path.join(shots, `${name}.png`) });
 const sized = async (width, height) => { await page.setViewportSize({ width, height }); await page.waitForFunction(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))); };
-const command = (name, args) => page.evaluate(([one, given]) => window.jupyterapp.commands.execute(one, given), [name, args]);
+const sight = (locator) => locator.evaluate((one) => one.scrollIntoView({ block: "start" }));
+const command = (name) => page.evaluate(async (one) => { await window.jupyterapp.commands.execute(one); }, name);
 
 async function open(address) {
   await page.goto(address);
@@ -61,7 +63,7 @@ try {
   await bench.locator(".cz-card").first().waitFor();
   told("the bench has drawn");
   await bench.locator(".cz-check").first().waitFor();
-  await bench.scrollIntoViewIfNeeded();
+  await sight(bench);
   await shot("bench-1440");
 
   // Sliders: one move at a time, each measured from the input event to the drawn picture.
@@ -92,18 +94,25 @@ try {
 
   // A design that the checker refuses, with its schedule.
   await bench.locator("select").first().selectOption("phase10_nested");
-  await bench.locator(".cz-check.cz-bad").first().waitFor();
+  await page.waitForFunction(() => document.querySelector('.cz-design[data-policy="phase10_nested"] .cz-check.cz-bad'));
   report.refusal = await bench.locator(".cz-check").first().textContent();
   report.schedule_rows = await bench.locator("details[open] tbody tr").count();
   await shot("refused-1440");
   await bench.locator("select").first().selectOption("phase9");
-  await page.waitForFunction(() => document.querySelector(".cz-design .cz-check.cz-good"));
+  await page.waitForFunction(() => document.querySelector('.cz-design[data-policy="phase9"] .cz-check.cz-good'));
 
   // A wait: by key, then by click.
   await bench.locator("canvas").first().focus();
   await page.keyboard.press("n");
   report.wait_by_key = await bench.locator(".cz-chosen").textContent();
   await page.keyboard.press("0");
+  const place = await bench.locator("canvas").first().evaluate(({ chart }) => {
+    const { lane, start, length } = chart.data.waits, longest = length.indexOf(Math.max(...length));
+    return { x: chart.x(start[longest] + length[longest] / 2), y: chart.rows.slice(0, lane[longest]).reduce((sum, one) => sum + one, 2) + 11, words: chart.sentence(longest) };
+  });
+  await bench.locator("canvas").first().click({ position: place });
+  report.wait_by_click = await bench.locator(".cz-chosen").textContent();
+  report.longest_wait = place.words;
   told(`wait: ${report.wait_by_key}`);
 
   // A live run: stopped while it goes on, with the kernel answering meanwhile.
@@ -120,7 +129,7 @@ try {
     await kernel.requestExecute({ code: "1 + 1", silent: true }).done;
     return performance.now() - started;
   });
-  await live.scrollIntoViewIfNeeded();
+  await sight(live);
   await shot("live-1440");
   await live.getByRole("button", { name: "Stop" }).click();
   await page.waitForFunction(() => document.querySelector(".cz-live").dataset.state === "stopped");
@@ -129,13 +138,59 @@ try {
   await run.click();
   await page.waitForFunction(() => ["done", "failed"].includes(document.querySelector(".cz-live").dataset.state), null, { timeout: 60000 });
   report.finished = await live.innerText();
-  await live.scrollIntoViewIfNeeded();
+  await sight(live);
   await shot("run-done-1440");
   told("a live run came to its end");
+  await live.getByRole("button", { name: "Open its run" }).click();
+  await page.locator(OPENED).first().waitFor();
+  await sight(page.locator(OPENED).first());
+  await shot("run-opened-1440");
+  told("its run is open");
+
+  // The author's bench: an error at its line, then none, then what the checker finds, at its line.
+  const author = page.locator(".cz-author").first(), editor = author.locator("textarea");
+  const good = await editor.inputValue();
+  await editor.fill(good.replace("yield Free(d_bc)", "yield Fre(d_bc)"));
+  await page.waitForFunction(() => document.querySelector(".cz-author .cz-line-error"));
+  report.author_error = await author.locator(".cz-marks li").first().textContent();
+  await sight(author);
+  await shot("author-error-1440");
+  await editor.fill(good.replace("    yield Release(gpu.lock)\n", ""));
+  await page.waitForFunction(() => document.querySelector(".cz-author .cz-line-finding"));
+  report.author_finding = await author.locator(".cz-marks li").first().textContent();
+  await shot("author-finding-1440");
+  await editor.fill(good);
+  await page.waitForFunction(() => document.querySelector(".cz-author").dataset.marks === "0");
+  told(`author: ${report.author_error} / ${report.author_finding}`);
+
+  // The kernel bench: a slip is shown with the compiler's message, a change is timed, the roof is drawn.
+  const kernels = page.locator(".cz-kernels").first(), source = kernels.locator("textarea");
+  await kernels.locator("input[type=number]").first().fill("8");
+  await kernels.locator("input[type=number]").nth(1).fill("3");
+  const shipped = await source.inputValue();
+  await source.fill(shipped.replaceAll("capacity = 1024", "capacity = 256"));
+  await kernels.getByRole("button", { name: "Build, test, time" }).click();
+  await kernels.locator("table tbody tr").first().waitFor({ timeout: 90000 });
+  report.kernel_rows = await kernels.locator("table tbody tr").count();
+  report.kernel_verdict = await kernels.locator(".cz-verdict").first().textContent();
+  await page.waitForFunction(() => document.querySelector(".cz-kernels").dataset.state === "idle");
+  await kernels.getByRole("button", { name: "Roofline" }).click();
+  await page.waitForFunction(() => document.querySelector(".cz-kernels").innerText.includes("of the roof"));
+  await sight(kernels);
+  await shot("kernels-1440");
+  told(`kernels: ${report.kernel_verdict}`);
 
   await sized(1024, 768);
-  await bench.scrollIntoViewIfNeeded();
-  await shot("bench-1024");
+  for (const [name, one] of [["bench", bench], ["live", live], ["author", author], ["kernels", kernels]]) {
+    await sight(one);
+    await shot(`${name}-1024`);
+  }
+  told("pictures at 1024×768 are taken");
+  await command("launcher:create");
+  await page.locator(".jp-LauncherCard", { hasText: "Workbench" }).first().waitFor();
+  report.launcher = await page.locator(".jp-Launcher-section", { hasText: "cuzklab" }).locator(".jp-LauncherCard-label").allInnerTexts();
+  await shot("launcher-1024");
+  await page.locator(".lm-TabBar-tab", { hasText: "workbench.ipynb" }).first().click();
   await sized(1440, 900);
 
   // Save, end the kernel, and open the notebook anew without one: the last state is there.
@@ -147,7 +202,7 @@ try {
   const again = page.locator(".jp-OutputArea .cz-design").first();
   await again.locator(".cz-card").first().waitFor();
   report.reopened = { policy: await again.locator("select").first().inputValue(), pw: await again.locator('input[data-knob="pw"]').inputValue(), cards: await again.locator(".cz-card").count() };
-  await again.scrollIntoViewIfNeeded();
+  await sight(again);
   await shot("reopened-1440");
   told("reopened");
 } catch (error) {

@@ -9,6 +9,7 @@ class LaneChart {
     this.chosen = -1;
     this.canvas = el("canvas", { class: "cz-canvas", tabindex: "0", role: "img",
       "aria-label": "Timeline: arrow keys move, plus and minus zoom, n and p go to the next and previous wait, 0 shows all" });
+    this.canvas.chart = this; // so that a driver of the page can find a bar's place
     this.memory = el("canvas", { class: "cz-canvas", role: "img", "aria-label": "Device memory over time, against the limit" });
     this.note = el("div", { class: "cz-hover", text: " " });
     const button = (text, title, act) => el("button", { type: "button", class: "cz-small", text, title, "aria-label": title, onclick: act });

@@ -112,6 +112,7 @@ function render({ model, el: root }) {
     }
     if (!picture.lanes) return;
     chart.show(picture);
+    root.dataset.policy = picture.knobs.policy;
     chosen.textContent = "";
     const seen = new Map();
     for (const number of picture.bars.name) {

@@ -87,9 +87,14 @@ function render({ model, el: root }) {
     context.fillText(`${found.unit} a byte moved`, (left + width) / 2, base + 25);
     context.strokeStyle = look.ink;
     context.lineWidth = 2;
+    context.save();
+    context.beginPath();
+    context.rect(left, 0, width - left - 16, base);
+    context.clip();
     context.beginPath();
     context.moveTo(x(10 ** x0), y(found.bytes_per_s * 10 ** x0)); context.lineTo(x(ridge), y(found.operations_per_s)); context.lineTo(x(10 ** x1), y(found.operations_per_s));
-    context.save(); context.rect(left, 0, width, base); context.stroke(); context.restore();
+    context.stroke();
+    context.restore();
     for (const row of found.rows) {
       context.fillStyle = "#0072B2";
       context.beginPath(); context.arc(x(row.intensity), y(row.operations_per_s), 5, 0, 7); context.fill();
