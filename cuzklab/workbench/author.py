@@ -73,6 +73,7 @@ class AuthorBench(anywidget.AnyWidget):
 
     _esm = assets.module("author")
     _css = assets.style()
+    bench: DesignBench | None = None  # also of one that was never finished, which is closed like any other
     name = traitlets.Unicode().tag(sync=True)
     source = traitlets.Unicode().tag(sync=True)
     templates = traitlets.Dict().tag(sync=True)
@@ -102,7 +103,8 @@ class AuthorBench(anywidget.AnyWidget):
 
     def close(self) -> None:
         """End what the bench has started."""
-        self.bench.close()
+        if self.bench:
+            self.bench.close()
         super().close()
 
     def save(self) -> Path:

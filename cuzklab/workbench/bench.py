@@ -45,6 +45,8 @@ class DesignBench(anywidget.AnyWidget):
 
     _esm = assets.module("chart", "design")
     _css = assets.style()
+    _consultant: Consultant | None = None  # also of one that was never finished, which is closed like any other
+    live: LiveView | None = None
     choices = traitlets.Dict().tag(sync=True)
     sources = traitlets.Dict().tag(sync=True)
     knobs = traitlets.Dict().tag(sync=True)
@@ -88,7 +90,8 @@ class DesignBench(anywidget.AnyWidget):
         """End what the bench has started."""
         if self._consultant:
             self._consultant.close()
-        self.live.stop()
+        if self.live:
+            self.live.stop()
         super().close()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:

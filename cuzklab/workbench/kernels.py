@@ -43,6 +43,7 @@ class KernelBench(anywidget.AnyWidget):
 
     _esm = assets.module("kernels")
     _css = assets.style()
+    child: Child | None = None
     files = traitlets.List().tag(sync=True)
     kernels = traitlets.List(list(KERNELS)).tag(sync=True)
     file = traitlets.Unicode("").tag(sync=True)
@@ -57,7 +58,6 @@ class KernelBench(anywidget.AnyWidget):
     def __init__(self, kernel: str = "msm_g1", log2_size: int = 12, backend: str = "auto") -> None:
         self._root = folder("kernels")
         self._lock = threading.RLock()
-        self.child: Child | None = None
         files = sorted(str(path.relative_to(self._root)) for ending in _SOURCES for path in self._root.rglob(ending))
         super().__init__(
             files=files,

@@ -6,7 +6,6 @@ the user's own JupyterLab settings are neither read nor touched.
 
 import contextlib
 import ipaddress
-import json
 import os
 import secrets
 import shutil
@@ -158,7 +157,7 @@ def _command(place: Path, ip: str, port: int, private: Path) -> list[str]:
         "PasswordIdentityProvider.hashed_password": "",
         "ServerApp.log_level": "WARN",
         "LabApp.app_settings_dir": str(settings / "settings"),
-        "LabApp.extra_labextensions_path": json.dumps([str(settings / "labextensions")]),
+        "LabApp.extra_labextensions_path": str(settings / "labextensions"),
         "LabApp.user_settings_dir": str(private / "user-settings"),
         "LabApp.workspaces_dir": str(private / "workspaces"),
         "LabApp.news_url": "None",

@@ -60,8 +60,9 @@ def test_sliders_change_the_machine_that_is_simulated():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"gw": 0}, "must be 1 to 6"), ({"gw": 2.5}, "not a int"), ({"gw": "2"}, "not a int"), ({"gw": True}, "not a int"),
-        ({"vram_gib": float("nan")}, "must be"), ({"more": 1}, "got"), ({"policy": 3}, "not a str"),
+        ({"gw": 0}, "must be 1 to 6"), ({"gw": 2.5}, "not a int"), ({"gw": "2"}, "not a int"),
+        ({"gw": True}, "not a int"), ({"vram_gib": float("nan")}, "must be"), ({"more": 1}, "got"),
+        ({"policy": 3}, "not a str"),
     ],
 )  # fmt: skip
 def test_knobs_from_a_page_are_trusted_in_nothing(change, words):
@@ -146,10 +147,11 @@ def test_a_second_look_that_dies_is_told(monkeypatch):
     monkeypatch.setattr("cuzklab.workbench.consult.Child", _failing)
     consultant.ask(1, Design(c=1, j=1, pw=2))
     assert whole.wait(60)
-    assert "ended with status 2" in answers[-1]["check"]["error"]
+    assert "ended with status 1" in answers[-1]["check"]["error"]
+    assert "no_such_module" in answers[-1]["check"]["error"]
 
 
 def _failing(arguments, **hears):
     from cuzklab.workbench.child import Child
 
-    return Child(["cuzklab", "check", "no-such-policy"], **hears)
+    return Child(["no_such_module"], **hears)

@@ -133,9 +133,8 @@ def test_the_workbench_in_a_browser(tmp_path):
     assert seen["errors"] == []
     assert seen["foreign"] == []
     latencies = sorted(seen["latency_ms"])
-    print(
-        f"from slider to picture: {latencies[0]:.0f} to {latencies[-1]:.0f} ms, median {latencies[len(latencies) // 2]:.0f}"
-    )
+    median = latencies[len(latencies) // 2]
+    print(f"from slider to picture: {latencies[0]:.0f} to {latencies[-1]:.0f} ms, median {median:.0f}")
     assert len(latencies) == 11
     assert seen["pictures_for_burst"] < 24
     assert "refuses the design" in seen["refusal"] and seen["schedule_rows"] > 5
