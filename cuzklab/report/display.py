@@ -68,7 +68,7 @@ def canvas(picture: Picture) -> None:
     """Show a picture of `report.canvas`, thinned where it is too large for a page; its words say so."""
     kept = thinned(picture, MOST_BARS)
     words = f"Timeline of {picture.title}: {len(picture):,} spans. {kept.note}".strip()
-    html = f"<figure>{frame_of(kept)}<figcaption>{tables.escape(words)}</figcaption></figure>"
+    html = f"<figure>{frame_of(kept)}</figure>"
     display({"text/html": html, "text/plain": words}, raw=True, metadata={EMBEDS_TIMELINE: True})
 
 

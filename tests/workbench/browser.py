@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
+from cuzklab.report.canvas import scripts
 from cuzklab.workbench.timeline import Timeline
 from tests.conftest import ROOT
-
-CANVAS = ROOT / "cuzklab" / "report" / "canvas"
 
 
 def need(*programs: str) -> None:
@@ -27,19 +26,36 @@ def need(*programs: str) -> None:
         pytest.skip(message)
 
 
-def in_node(script: str, argument: Any) -> Any:
-    """What a module's function `main` returns for an argument; the canvas' modules lie in folder ``CANVAS``."""
-    need("node")
-    loader = f"""
-    import {{ readFileSync }} from "node:fs";
-    const CANVAS = {json.dumps(CANVAS.as_uri())};
-    {script}
-    const given = JSON.parse(readFileSync(0, "utf8"));
-    console.log(JSON.stringify(await main(given)));
+def need_chromium() -> str:
+    """Chromium's path; skips where it, node or playwright-core is missing, and fails in CI."""
+    chromium = os.environ.get("CUZKLAB_CHROMIUM", shutil.which("chromium") or "chromium")
+    need("node", chromium)
+    if not os.environ.get("CUZKLAB_NODE_MODULES"):
+        message = "needs playwright-core in $CUZKLAB_NODE_MODULES"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return chromium
+
+
+def in_node(names: Sequence[str], script: str, argument: Any) -> Any:
+    """What a script makes of `given`, with `names` out of the canvas' modules at hand.
+
+    The script is the body of a function. The modules are joined as they are for a widget.
     """
+    need("node")
+    joined = f"{scripts.script('timeline')}\nexport {{ {', '.join(names)} }};"
+    source = f"""
+    import {{ readFileSync }} from "node:fs";
+    const given = JSON.parse(readFileSync(0, "utf8"));
+    const {{ {", ".join(names)} }} = await import("data:text/javascript;base64," + given.module);
+    const main = async (given) => {{ {script} }};
+    console.log(JSON.stringify(await main(given.argument)));
+    """
+    given = {"module": base64.b64encode(joined.encode()).decode(), "argument": argument}
     done = subprocess.run(
-        ["node", "--no-warnings", "--experimental-default-type=module", "--input-type=module", "-e", loader],
-        input=json.dumps(argument), capture_output=True, text=True, timeout=60,
+        ["node", "--input-type=module", "-e", source], input=json.dumps(given), capture_output=True, text=True,
+        timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
@@ -53,13 +69,7 @@ def in_chromium(
 
     `window` is the stretch of time in view, in the unit of the steps' moments.
     """
-    chromium = os.environ.get("CUZKLAB_CHROMIUM", shutil.which("chromium") or "chromium")
-    need("node", chromium)
-    if not os.environ.get("CUZKLAB_NODE_MODULES"):
-        message = "needs playwright-core in $CUZKLAB_NODE_MODULES"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+    chromium = need_chromium()
     state = widget.get_state()
     traits = {name: state[name] for name in ("complete", "exports", "selection", "chosen", "tables")}
     case = folder / "case.json"

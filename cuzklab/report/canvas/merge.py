@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from cuzklab.report.canvas.picture import Picture
 
+_GOLDEN = (5**0.5 - 1) / 2
 _FINEST = 1 << 20  # parts of the run's length: the finest stretch in which spans are merged
 
 
@@ -14,9 +15,13 @@ def thinned(picture: Picture, at_most: int) -> Picture:
     """The picture in at most about `at_most` bars, or itself where it has no more.
 
     Spans shorter than a stretch of time (a power of two of the run's length over 2^20) that follow each other in a row
-    inside one such stretch become one bar from the first one's start to the last one's end, of the kind that takes most
-    of their time. The stretch is the shortest that makes the picture small enough. The picture's `note` says how many
-    spans were merged; `source` of a merged bar is −1.
+    inside one such stretch become one bar from the first one's start to the last one's end. The stretch is the shortest
+    that makes the picture small enough. The picture's `note` says how many spans were merged; `source` of a merged bar
+    is −1 and its `idle` the time in it in which none of its spans is.
+
+    A merged bar has the kind and the names of one of its spans, each with the chance of its part of their time: were it
+    always the longest, what takes a little everywhere would be nowhere. The draws are evenly spread (multiples of the
+    golden ratio), so that many bars together show each kind in its proportion, and a picture is always the same.
     """
     if len(picture) <= at_most:
         return picture
@@ -41,8 +46,9 @@ def _groups(picture: Picture, row: NDArray[np.int64], stretch: int) -> NDArray[n
 def _merged(picture: Picture, row: NDArray[np.int64], group: NDArray[np.int64], count: int) -> Picture:
     first = np.flatnonzero(np.diff(group, prepend=-1))
     sizes = np.diff(np.append(first, len(group)))
-    last_end = np.maximum.reduceat(picture.start + picture.length, first)
-    most = _dominant(picture, group, first)
+    ends = np.maximum.reduceat(picture.start + picture.length, first)
+    busy = np.add.reduceat(picture.length, first)
+    one = _drawn(picture.length, busy, first, sizes)
     alone = sizes == 1
     rows = row[first]
     begins = np.flatnonzero(np.diff(rows, prepend=-1))
@@ -56,8 +62,9 @@ def _merged(picture: Picture, row: NDArray[np.int64], group: NDArray[np.int64], 
         row_first=begins,
         row_count=np.diff(np.append(begins, count)),
         start=picture.start[first],
-        length=last_end - picture.start[first],
-        **{name: getattr(picture, name)[most] for name in ("kind", "label", "worker", "partition")},
+        length=ends - picture.start[first],
+        idle=np.where(alone, picture.idle[first], ends - picture.start[first] - busy),
+        **{name: getattr(picture, name)[one] for name in ("kind", "label", "worker", "partition")},
         open=np.logical_or.reduceat(picture.open, first),
         merged=np.add.reduceat(picture.merged, first),
         source=np.where(alone, picture.source[first], -1),
@@ -65,18 +72,11 @@ def _merged(picture: Picture, row: NDArray[np.int64], group: NDArray[np.int64], 
     )
 
 
-def _dominant(picture: Picture, group: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each group the longest span of the kind that takes most of its time."""
-    kinds = len(picture.kinds)
-    key, of_key = np.unique(group * kinds + picture.kind, return_inverse=True)
-    time = np.bincount(of_key, picture.length.astype(float))
-    # Of each group the key with most time, the first kind of equal ones.
-    order = np.lexsort((key, -time, key // kinds))
-    best = order[np.flatnonzero(np.diff(key[order] // kinds, prepend=-1))]
-    chosen = np.zeros(len(key), dtype=bool)
-    chosen[best] = True
-    own = np.flatnonzero(chosen[of_key])
-    ranked = own[np.lexsort((own, -picture.length[own], group[own]))]
-    found = ranked[np.flatnonzero(np.diff(group[ranked], prepend=-1))]
-    assert len(found) == len(first)
-    return found
+def _drawn(
+    length: NDArray[np.int64], busy: NDArray[np.int64], first: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of each group one span, drawn by the time that spans take."""
+    reached = np.cumsum(length)
+    share = np.modf((np.arange(len(first)) + 0.5) * _GOLDEN)[0]
+    wanted = reached[first] - length[first] + (share * busy).astype(np.int64)
+    return np.clip(np.searchsorted(reached, wanted, side="right"), first, first + sizes - 1)

@@ -56,6 +56,8 @@ class Picture:
         Not ended when the recording was.
     merged : ndarray of int64, shape (n,)
         How many spans of the run it stands for; above 1 only in a picture that was thinned.
+    idle : ndarray of int64, shape (n,)
+        Of a bar that stands for several spans: time in it in which none of them is.
     source : ndarray of int64, shape (n,)
         The row of `frames.timeline` that it is. It is not drawn.
     memory : tuple of Memory
@@ -82,6 +84,7 @@ class Picture:
     partition: NDArray[np.int64]
     open: NDArray[np.bool_]
     merged: NDArray[np.int64]
+    idle: NDArray[np.int64]
     source: NDArray[np.int64]
     memory: tuple[Memory, ...] = ()
     note: str = ""
@@ -105,6 +108,7 @@ class Picture:
         }
         columns = {name: getattr(self, name) for name in (
             "row_lane", "row_first", "row_count", "start", "length", "kind", "label", "worker", "partition", "merged",
+            "idle",
         )}  # fmt: skip
         columns["open"] = self.open.astype(np.int64)
         return encode(header, columns | memory_columns, {"start": "row"} | segments)
@@ -169,6 +173,7 @@ def _spans(run: Run, bars: pd.DataFrame, origin: int) -> dict[str, object]:
         "partition": codes[2][order],
         "open": bars["open"].to_numpy(bool)[order],
         "merged": np.ones(len(order), dtype=np.int64),
+        "idle": np.zeros(len(order), dtype=np.int64),
         "source": order.astype(np.int64),
     }
 
@@ -261,7 +266,7 @@ def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right
         strings=strings,
         kind=np.concatenate((recoded(left), recoded(right))),
         **{name: both(name, texts) for name in ("label", "worker", "partition")},
-        **{name: both(name) for name in ("start", "length", "open", "merged", "source")},
+        **{name: both(name) for name in ("start", "length", "open", "merged", "idle", "source")},
         memory=tuple(
             replace(of, title=f"{name} {of.title}")
             for name, picture in zip(names, (left, right), strict=True)

@@ -25,7 +25,8 @@ def rows_of(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.in
     if (starts[1:] >= reached[:-1]).all():
         return np.zeros(len(starts), dtype=np.int64)
     # How many are open at its start: right for spans that lie in each other, which most are.
-    depth = np.arange(len(starts)) - np.searchsorted(np.sort(ends), starts, side="right")
+    closed = np.searchsorted(np.sort(ends), starts, side="right") - (ends == starts)
+    depth = np.arange(len(starts)) - closed
     depth = np.maximum(depth, 0)
     order = np.lexsort((np.arange(len(starts)), depth))
     same = depth[order][1:] == depth[order][:-1]

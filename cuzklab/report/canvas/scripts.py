@@ -16,7 +16,7 @@ from cuzklab.report.tables import escape
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) )", re.MULTILINE)
 # Of what stands around lanes and memory: title, tools, legend, axis, the table.
-_FRAME_PX, _LANES_PX, _MEMORY_PX = 600, 436, 118
+_FRAME_PX, _LANES_PX, _MEMORY_PX = 560, 436, 118
 _BODY_STYLE = "html { color-scheme: light dark; } body { margin: 0; }"
 
 

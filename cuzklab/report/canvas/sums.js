@@ -3,7 +3,7 @@ import { bound } from "./bins.js";
 
 // [{kind, label, group, count, time, longest}] of all spans in [left, right], cut at its edges; the longest sums first.
 export function sums({ header, columns }, left, right, mask = null) {
-  const { start, end, kind, label, merged, row_first: firsts, row_count: counts, row_lane: lanes } = columns;
+  const { start, end, kind, label, merged, idle, row_first: firsts, row_count: counts, row_lane: lanes } = columns;
   const kinds = header.kinds.length, groups = ["worker", "lock", "device"];
   const found = new Map();
   for (let row = 0; row < firsts.length; row++) {
@@ -16,7 +16,8 @@ export function sums({ header, columns }, left, right, mask = null) {
       let sum = found.get(key);
       if (!sum) found.set(key, (sum = { kind: kind[place], label: label[place], group, count: 0, time: 0, longest: 0 }));
       sum.count += merged[place];
-      sum.time += to - from;
+      // Of a bar that stands for several spans only their time counts, evenly spread over the bar.
+      sum.time += idle[place] ? ((to - from) * (end[place] - start[place] - idle[place])) / (end[place] - start[place]) : to - from;
       if (end[place] - start[place] > sum.longest) sum.longest = end[place] - start[place];
     }
   }

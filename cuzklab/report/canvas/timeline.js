@@ -221,7 +221,8 @@ export class TimelineView {
       `${number((100 * time) / Math.max(to - from, 1))} %`, duration(longest, unit),
     ]);
     const columns = ["kind", "name", "where", "spans", "time in it", "of the stretch", "longest span"].map((name, place) => ({ name, number: place > 2 }));
-    const caption = `${this.range ? "Selected" : "In view"}${this.mask ? ", found by the search" : ""}: ${stretch}${more}`;
+    const merged = this.picture.columns.start.length < header.spans ? " (estimated from merged bars)" : "";
+    const caption = `${this.range ? "Selected" : "In view"}${this.mask ? ", found by the search" : ""}: ${stretch}${merged}${more}`;
     this.tables.replaceChildren(...this.answers.map(table), table({ caption, columns, rows }));
   }
 
