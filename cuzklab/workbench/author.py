@@ -2,12 +2,7 @@
 
 import inspect
 import re
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import anywidget
@@ -20,8 +15,8 @@ from cuzklab.errors import BadInput
 from cuzklab.policies import UnknownPolicy
 from cuzklab.workbench import assets
 from cuzklab.workbench.bench import DesignBench
+from cuzklab.workbench.patience import PATIENCE_S, within
 
-_PATIENCE_S = 5.0
 _MOST_CHARACTERS = 100_000
 START = '''"""One lock around everything that a partition does on the device: safe, and as slow as it looks."""
 
@@ -90,8 +85,7 @@ class AuthorBench(anywidget.AnyWidget):
         super().__init__(name=name, source=source, templates=templates)
         self._errors: list[list[Any]] = []
         bench = {"policy": name, "source": source, **bench}
-        with within(_PATIENCE_S, name):
-            self.bench = DesignBench({name: source}, **bench)
+        self.bench = DesignBench({name: source}, **bench)
         self.box = VBox([self, self.bench.box])
         self.observe(lambda change: self._judge(), "source")
         self.bench.observe(lambda change: self._mark(), ["second", "picture"])
@@ -120,11 +114,11 @@ class AuthorBench(anywidget.AnyWidget):
         """Take the text, unless it is no policy; the bench keeps the last one that was."""
         self.saved = ""
         try:
-            with within(_PATIENCE_S, self.name):
+            with within(PATIENCE_S, self.name):
                 policies.from_source(self.name, self.source, f"cell {self.name}")
-                self._errors = []
-                self.bench.sources = {self.name: self.source}
-                self.bench.knobs = {**self.bench.knobs, "policy": self.name, "source": self.source}
+            self._errors = []
+            self.bench.sources = {self.name: self.source}
+            self.bench.knobs = {**self.bench.knobs, "policy": self.name, "source": self.source}
         except (BadInput, UnknownPolicy) as error:
             self._errors = [[line_of(str(error), self.name) or 1, str(error), "error"]]
         self._mark()
@@ -156,32 +150,3 @@ def line_of(words: str, name: str) -> int | None:
     """The line of a policy's text that a message is about."""
     match = re.search(rf"cell {re.escape(name)}:(\d+)", words)
     return int(match[1]) if match else None
-
-
-@contextmanager
-def within(seconds: float, name: str) -> Iterator[None]:
-    """End a program that never yields, as one may be while it is being written; at the line where it is.
-
-    Only the main thread can be interrupted so; elsewhere it does nothing.
-
-    Raises
-    ------
-    BadInput
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def late(_: int, frame: FrameType | None) -> None:
-        while frame is not None and frame.f_code.co_filename != f"cell {name}":
-            frame = frame.f_back
-        where = f"cell {name}:{frame.f_lineno}: " if frame else ""
-        raise BadInput(f"{where}{name} has not come to an end within {seconds:g} s; does a loop never end?")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

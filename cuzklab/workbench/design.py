@@ -1,18 +1,17 @@
 """What the design bench is about: a policy on a machine with a workload, and the knobs that sliders turn."""
 
-import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cuzklab import policies
 from cuzklab.errors import BadInput
-from cuzklab.policies import Policy, UnknownPolicy
+from cuzklab.policies import Policy
 from cuzklab.profiles import Hardware, StageNumbers, hardware_names, load_hardware, load_workload, workload_names
 from cuzklab.simulate import Simulation, simulate
 from cuzklab.units import GiB
+from cuzklab.workbench.patience import as_written
 
 G2_STAGE = "b_g2_msm"  # the stage whose threads `gt` is
 MOST_PROOFS = 20
@@ -157,31 +156,8 @@ def simulated(design: Design) -> Simulation:
     ------
     BadInput, cuzklab.policies.UnknownPolicy
     """
-    with faults_at_lines(design):
+    with as_written(design.policy, design.source):
         return simulate(policy_of(design), hardware_of(design), design.workload, **conditions_of(design))
-
-
-@contextmanager
-def faults_at_lines(design: Design) -> Iterator[None]:
-    """Have what a policy written in a notebook raises told with its line; anything else is not the author's.
-
-    Raises
-    ------
-    BadInput
-    """
-    try:
-        yield
-    except (BadInput, UnknownPolicy):
-        raise
-    except Exception as error:
-        raised: BaseException | None = error
-        while design.source and raised is not None:
-            frames = traceback.extract_tb(raised.__traceback__)
-            lines = [frame.lineno for frame in frames if frame.filename == f"cell {design.policy}"]
-            if lines:
-                raise BadInput(f"cell {design.policy}:{lines[-1]}: {type(raised).__name__}: {raised}") from error
-            raised = raised.__cause__
-        raise
 
 
 def policy_argument(design: Design, folder: Path) -> str:

@@ -23,10 +23,12 @@ from cuzklab.stages import partition_sizes
 from cuzklab.trace import Run, RunInfo
 from cuzklab.trace.schema import TABLES
 from cuzklab.units import format_seconds, format_value, sizes_in_words
-from cuzklab.workbench.design import Design, conditions_of, faults_at_lines, hardware_of, policy_of, simulated
+from cuzklab.workbench.design import Design, conditions_of, hardware_of, policy_of, simulated
+from cuzklab.workbench.patience import as_written
 
 CHECK_SECONDS = 10.0
 _MOST_STEPS = 200
+_CHILD_PATIENCE_S = 40.0  # longer than a check may take
 _BUSY = 0.85  # from this kernel occupancy on, the device itself is what limits
 
 
@@ -154,7 +156,7 @@ def look(design: Design, newer: Callable[[], bool]) -> Iterator[tuple[str, dict[
         if newer():
             raise Superseded
         try:
-            with faults_at_lines(design):
+            with as_written(design.policy, design.source, _CHILD_PATIENCE_S):
                 answer = work(design, newer)
         except (BadInput, UnknownPolicy) as error:
             answer = {"error": str(error)}

@@ -1,5 +1,7 @@
 """The author's and the kernel bench: what is wrong is shown where it is; nothing of the package is touched."""
 
+from functools import partial
+
 import pytest
 
 from cuzklab.errors import BadInput
@@ -7,6 +9,7 @@ from cuzklab.resources import folder
 from cuzklab.workbench import assets
 from cuzklab.workbench.author import START, AuthorBench, line_of
 from cuzklab.workbench.kernels import KernelBench
+from cuzklab.workbench.patience import as_written
 
 LINE = START.splitlines().index("    yield Free(d_bc)") + 1
 VIEWS = (("chart", "design"), ("live",), ("author",), ("kernels",))
@@ -36,7 +39,7 @@ def test_what_is_wrong_is_marked_at_its_line(author, instead, words):
 
 
 def test_a_loop_that_never_ends_is_ended_at_its_line(author, monkeypatch):
-    monkeypatch.setattr("cuzklab.workbench.author._PATIENCE_S", 0.3)
+    monkeypatch.setattr("cuzklab.workbench.design.as_written", partial(as_written, seconds=0.3))
     author.source = START.replace("yield Free(d_bc)", "while True: pass")
     assert author.marks[0][0] == LINE
     assert "does a loop never end?" in author.marks[0][1]
