@@ -144,7 +144,7 @@ def intervals(design: Design, newer: Callable[[], bool]) -> dict[str, Any]:
 
 
 def _between(low: float, high: float, unit: str) -> str:
-    first, last = format_value(low, unit), format_value(high, unit)
+    first, last = (format_value(value, unit).replace(" ", "\u00a0") for value in (low, high))
     return first if first == last else f"{first} to {last}"
 
 

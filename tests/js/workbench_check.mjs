@@ -147,6 +147,18 @@ try {
   await shot("run-opened-1440");
   told("its run is open");
 
+  // Names are text: a state of a run with a hostile one is shown as it stands.
+  await page.evaluate(async () => {
+    const name = "<img src=x onerror=\"throw new Error('markup')\">";
+    const state = { number: 9999, total: 1, outcomes: 0, counters: { [name]: 1 }, not_captured: [name], queues: [{ name, length: 1 }],
+      actors: [{ name, partition: name, state: "waiting", kind: name, on: name, holders: [name], doing: "" }], locks: [{ name, holder: name, waiters: [name] }],
+      devices: [{ index: 0, limit_bytes: 10, live_bytes: 5, buffers: [{ name, owner: name, partition: name, bytes: 5 }] }] };
+    const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+    await kernel.requestExecute({ code: `import json; bench.live.frame = json.loads(${JSON.stringify(JSON.stringify(state))})`, silent: true }).done;
+  });
+  await page.waitForFunction(() => document.querySelector(".cz-live").textContent.includes("<img"));
+  report.markup = await live.locator("img").count();
+
   // The author's bench: an error at its line, then none, then what the checker finds, at its line.
   const author = page.locator(".cz-author").first(), editor = author.locator("textarea");
   const good = await editor.inputValue();
@@ -187,8 +199,8 @@ try {
   }
   told("pictures at 1024×768 are taken");
   await command("launcher:create");
-  await page.locator(".jp-LauncherCard", { hasText: "Workbench" }).first().waitFor();
-  report.launcher = await page.locator(".jp-Launcher-section", { hasText: "cuzklab" }).locator(".jp-LauncherCard-label").allInnerTexts();
+  await page.locator(".jp-LauncherCard", { hasText: "cuzklab: workbench" }).first().waitFor();
+  report.launcher = await page.locator(".jp-LauncherCard-label").allInnerTexts();
   await shot("launcher-1024");
   await page.locator(".lm-TabBar-tab", { hasText: "workbench.ipynb" }).first().click();
   await sized(1440, 900);

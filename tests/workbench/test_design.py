@@ -95,7 +95,7 @@ def test_the_checker_is_asked_about_the_sliders_and_its_schedule_is_shown():
 def test_intervals_hold_the_figure_and_the_exact_ones_are_narrow():
     found = intervals(Design(c=2, j=2, pw=4), never)
     low, high, words = found["rows"]["batch_average_s"]
-    assert low < high and " to " in words
+    assert low < high and words.endswith("s/proof") and " to " in words
     assert found["rows"]["peak_vram_bytes"][0] == found["rows"]["peak_vram_bytes"][1]
     assert "90 %" in found["how"]
 

@@ -143,7 +143,8 @@ def test_the_workbench_in_a_browser(tmp_path):
     assert seen["frames_per_s"] <= 10.5
     assert "Stopped" in seen["stopped"]
     assert "2 of 2 proofs verified" in seen["finished"]
+    assert seen["markup"] == 0
     assert "NameError" in seen["author_error"] and "deadlock" in seen["author_finding"]
     assert seen["kernel_rows"] == 2 and "Same result" in seen["kernel_verdict"]
-    assert {"Tour", "Workbench"} <= set(seen["launcher"])
+    assert {"cuzklab: tour", "cuzklab: workbench"} <= set(seen["launcher"])
     assert seen["reopened"] == {"policy": "phase9", "pw": "24", "cards": 7}

@@ -8,7 +8,7 @@ const KNOBS = [
 function render({ model, el: root }) {
   root.classList.add("cz-wb", "cz-design");
   const choices = model.get("choices");
-  let asked = null, wanted = null, began = 0;
+  let asked = null, wanted = null, began = 0, silence = null;
 
   const knobs = () => ({ ...model.get("knobs") });
   const identity = (of) => JSON.stringify(of);
@@ -27,7 +27,9 @@ function render({ model, el: root }) {
     model.set("knobs", asked.knobs);
     model.save_changes();
     root.dataset.state = "asking";
-    if (identity(asked.knobs) === identity(model.get("picture").knobs)) { asked = null; root.dataset.state = "drawn"; }
+    clearTimeout(silence);
+    silence = setTimeout(() => { timing.textContent = "no answer from the kernel: run the cell to go on"; asked = null; }, 15000);
+    if (identity(asked.knobs) === identity(model.get("picture").knobs)) { clearTimeout(silence); asked = null; root.dataset.state = "drawn"; }
   }
 
   const controls = el("div", { class: "cz-controls" });
@@ -175,6 +177,7 @@ function render({ model, el: root }) {
 
   function answered() {
     const number = model.get("picture").of;
+    clearTimeout(silence);
     draw();
     if (asked) {
       const took = performance.now() - asked.at;
@@ -190,6 +193,6 @@ function render({ model, el: root }) {
   model.on("change:second change:baseline", drawSecond);
   draw();
   root.dataset.drawn = model.get("picture").of ?? 0;
-  return () => { chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); };
+  return () => { clearTimeout(silence); chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); };
 }
 export default { render };
