@@ -205,10 +205,16 @@ try {
   await page.locator(".lm-TabBar-tab", { hasText: "workbench.ipynb" }).first().click();
   await sized(1440, 900);
 
-  // Save, end the kernel, and open the notebook anew without one: the last state is there.
+  // Save, leave, end the kernel, and open the notebook anew: the last state is there, with no cell run.
   await command("docmanager:save");
   await page.waitForFunction(() => !window.jupyterapp.shell.currentWidget.model.dirty);
-  await page.evaluate(async () => { const { sessionContext } = window.jupyterapp.shell.currentWidget; await sessionContext.shutdown(); });
+  const { origin, searchParams } = new URL(url), headers = { Authorization: `token ${searchParams.get("token")}` };
+  const saved = await (await fetch(`${origin}/api/contents/workbench.ipynb`, { headers })).json();
+  const states = Object.values(saved.content.metadata.widgets?.["application/vnd.jupyter.widget-state+json"]?.state ?? {});
+  report.saved = states.map((one) => one.state._anywidget_id?.split(".").pop()).filter(Boolean);
+  await page.goto("about:blank");
+  for (const { id } of await (await fetch(`${origin}/api/sessions`, { headers })).json())
+    await fetch(`${origin}/api/sessions/${id}`, { method: "DELETE", headers });
   told("saved, kernel ended");
   await open(`${url}&reset`);
   const again = page.locator(".jp-OutputArea .cz-design").first();

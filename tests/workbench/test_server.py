@@ -147,4 +147,5 @@ def test_the_workbench_in_a_browser(tmp_path):
     assert "NameError" in seen["author_error"] and "deadlock" in seen["author_finding"]
     assert seen["kernel_rows"] == 2 and "Same result" in seen["kernel_verdict"]
     assert {"cuzklab: tour", "cuzklab: workbench"} <= set(seen["launcher"])
+    assert {"DesignBench", "LiveView", "TraceExplorer", "Compare", "AuthorBench", "KernelBench"} <= set(seen["saved"])
     assert seen["reopened"] == {"policy": "phase9", "pw": "24", "cards": 7}
