@@ -2,16 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from cuzklab.cli.engine import status_to
+from cuzklab.errors import BadInput
 from cuzklab.live import run_live
 from cuzklab.live.status import StatusPipe
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -69,11 +66,7 @@ def test_a_reader_that_is_gone_is_told(pipe):
         StatusPipe(writing).write({})
 
 
-@pytest.mark.parametrize("descriptor", ["1", "999"])
+@pytest.mark.parametrize("descriptor", [1, 999])
 def test_a_descriptor_that_is_no_pipe_is_refused(descriptor):
-    done = subprocess.run(
-        [sys.executable, "-m", "cuzklab", "run", "phase9", "--backend", "host", "--status-fd", descriptor],
-        capture_output=True, text=True, cwd=ROOT, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert f"--status-fd {descriptor}" in done.stderr
+    with pytest.raises(BadInput, match=f"--status-fd {descriptor}"):
+        status_to(descriptor)

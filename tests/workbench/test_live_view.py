@@ -54,6 +54,7 @@ def ended(view: LiveView) -> str:
     return view.state
 
 
+@pytest.mark.slow
 def test_a_run_is_followed_to_its_end_and_opened(tmp_path):
     view = LiveView()
     view.observe(lambda change: view._heard(None, {"drawn": change["new"].get("number")}, None), "frame")

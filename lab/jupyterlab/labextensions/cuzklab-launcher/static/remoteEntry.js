@@ -35,7 +35,7 @@
             execute: () => app.commands.execute("docmanager:open", { path }),
           });
           // Among the notebooks: a section of its own would come last, below what a small screen shows.
-          launcher?.add({ command, category: "Notebook", rank });
+          launcher?.add({ command, category: "Notebook", rank: rank + 1, kernelIconUrl: `data:image/svg+xml,${encodeURIComponent(MARK)}` });
         });
       },
     };
