@@ -24,7 +24,7 @@ from cuzklab.units import parse_size
 
 _STEP_FIELDS = {
     "do", "policy", "options", "workers", "partitions", "vram", "proofs", "in_flight", "synthesis_workers", "lookahead",
-    "hardware", "workload", "log2_domain", "seed", "repeats",
+    "threads", "hardware", "workload", "log2_domain", "seed", "repeats",
 }  # fmt: skip
 
 
@@ -210,17 +210,21 @@ def execute(
             raise BadInput(f"experiment {experiment.name}: two different steps would both be stored as {step.label}")
     runs = []
     for number, step in enumerate(todo):
-        place = Path(out) / "runs" / step.label
-        stored = _stored(place, step)
-        if stored is None:
-            shutil.rmtree(place, ignore_errors=True)
-            report(number / len(todo), step.label)
-            stored = _DO[step.do](
-                step, place, part(report, number / len(todo), (number + 1) / len(todo), step.label + " ")
-            )
-        runs.append(stored)
+        of_step = part(report, number / len(todo), (number + 1) / len(todo), step.label + " ")
+        runs.append(carry_out(step, Path(out), of_step))
     report(1.0, "done")
     return runs
+
+
+def carry_out(step: Step, out: Path, report: Report = lambda share, words="": None) -> Run:
+    """The run of a step: the stored one in ``out/runs`` if it answers for the step, else a new one."""
+    place = Path(out) / "runs" / step.label
+    stored = _stored(place, step)
+    if stored is None:
+        shutil.rmtree(place, ignore_errors=True)
+        report(0.0, "")
+        stored = _DO[step.do](step, place, report)
+    return stored
 
 
 def _stored(place: Path, step: Step) -> Run | None:
@@ -282,6 +286,7 @@ def _live(step: Step, place: Path, report: Report) -> Run:
         partitions=values["partitions"],
         gpu_workers=values["workers"],
         synthesis_workers=values.get("synthesis_workers", 1),
+        threads=values.get("threads", 1),
         vram_bytes=parse_size(values["vram"]),
         backend=values["backend"],
         seed=values["seed"],

@@ -29,19 +29,20 @@ ALLOWED = {
     "ingest": {"trace", "units"},
     "sweep": set(),
     "feasibility": {"check", "policies", "sweep", "units"},
+    "mutation_sweep": {"check", "policies", "stages", "sweep"},
     "counterexamples": {"check", "simulate", "live", "policies", "profiles", "stages", "trace", "units", "backends"},
     "author": {
         *("check", "counterexamples", "feasibility", "live", "policies", "report", "simulate"),
         *("analysis", "trace", "units"),
     },
-    "report": {"analysis", "trace", "units", "resources"},
+    "report": {"analysis", "trace", "units", "resources", "sweep"},
     "workbench": {
         *("analysis", "report", "trace", "units", "resources", "profiles"),
         *("stages", "policies", "simulate", "check", "sweep"),
     },
 }
 EVERYBODY = {"errors", "atomic", "progress", "version"}
-KNOW_ALL = {"cli", "experiment", "__main__", "__init__"}
+KNOW_ALL = {"cli", "experiment", "capacity", "__main__", "__init__"}
 
 
 def modules() -> list[Path]:

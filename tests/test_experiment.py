@@ -156,3 +156,13 @@ def test_two_steps_of_one_name_are_refused_before_anything_is_done(small, tmp_pa
     with pytest.raises(BadInput, match="two different steps would both be stored as check-phase9-w2-16GiB"):
         experiment.execute(str(small), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", [name for name in experiment.names() if name.startswith("phase")])
+def test_live_runs_of_a_phase_take_syntheses_at_a_time_and_threads(name):
+    loaded = experiment.load(name, {"synthesis_workers": 6, "threads": 4, "log2_domain": 20})
+    live = [step.values for step in experiment.steps(loaded, "cuda") if step.do == "live"]
+    assert live
+    assert {(step["synthesis_workers"], step["threads"], step["log2_domain"], step["backend"]) for step in live} == {
+        (6, 4, 20, "cuda")
+    }

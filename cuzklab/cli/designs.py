@@ -1,6 +1,7 @@
 """The verb run: a design for real, with locks, kernels and proofs, or the same in virtual time."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,6 +23,7 @@ from cuzklab.cli.options import (
     print_table,
     size_of,
 )
+from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 if TYPE_CHECKING:
@@ -62,6 +64,13 @@ def run(
         ),
     ] = None,
     out: Out = None,
+    capture: Annotated[
+        bool, typer.Option("--capture", help="Run under Nsight Systems, and join what it captured with the run.")
+    ] = False,
+    nsys: Annotated[str, typer.Option("--nsys", help="The profiler of --capture; looked for by default.")] = "",
+    keep_report: Annotated[
+        Path | None, typer.Option("--keep-report", help="Keep the capture's .nsys-rep (it holds the environment).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a policy for real, with threads, locks, kernels and proofs: exit status 1 if a partition or a proof failed.
@@ -75,6 +84,12 @@ def run(
 
     where = backend_in_force(backend, simulated=True)
     design = policies.load(policy, **parameters_of(parameters))
+    if capture:
+        from cuzklab.cli.captures import run_captured
+
+        if where == "sim":
+            raise BadInput("--capture: a simulation is not a program that a profiler could see")
+        run_captured(out or new_run_place(DEFAULT_STORE, design.name), keep_report, as_json, nsys)
     if where == "sim":
         simulation = _in_virtual_time(
             design, hardware or "rtx5070ti-7995wx", workload, size_of(vram, "--vram"), proofs=proofs,

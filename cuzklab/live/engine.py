@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cuzklab.live.stages import Groth16
 from cuzklab.live.status import Tell, snapshot
 from cuzklab.policies.engine import EngineConfig, Failure, Outcome, Urgent, engine_programs, failure_of
 from cuzklab.policies.model import Gpu, Partition, Priority, WaitFor
+from cuzklab.policies.requests import batch_partitions, urgent_partitions
 from cuzklab.profiles import Hardware, Workload, load_workload, scaled_shape
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
@@ -218,7 +220,10 @@ def run_live(
             where.means(threads, devices),
             tuple(key for kind, key in keys.items() if kind),
         )
-        programs = engine_programs(policy, config, circuit.sizes(where.model))
+        sizes = circuit.sizes(where.model)
+        programs = engine_programs(policy, config, sizes)
+        # Witnesses are made under the interpreter's lock, for which threads that drive a device would have to wait.
+        groth16.make_jobs(chain(*batch_partitions(config, sizes), *urgent_partitions(config)))
         began = time.monotonic()
         run = Run(devices, groth16, recorder)
 
@@ -261,7 +266,7 @@ def run_live(
         conditions=conditions,
         devices=tuple(_device(gpu, where, equivalent_bytes, known) for gpu, known in zip(cards, facts, strict=True)),
         inputs={**circuit.digests, **where.inputs},
-        notes=(*_notes(circuit), *notes, "Proofs were verified after the timed part."),
+        notes=(*_notes(circuit), *notes, "Witnesses were made before the timed part, proofs verified after it."),
         wall_s=wall_s,
         waits_for=ended.waits_for,
         leaks=ended.leaks,

@@ -4,7 +4,7 @@
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -179,18 +179,31 @@ class Groth16:
     ) -> None:
         self._key, self._make_job, self._means = key, make_job, means
         self._jobs: dict[Partition, Job] = {}
+        self._making: dict[Partition, threading.Lock] = {}
         self._by_buffer: dict[str, Job] = {}
         self._mutex = threading.Lock()
         self._fixed_bytes = sum(_fixed_bytes(one) for one in (key, *other_keys))
 
     def job(self, partition: Partition) -> Job:
-        """A partition's data, made when it is first asked for."""
+        """A partition's data, made when it is first asked for; who asks for another's does not wait for it."""
         with self._mutex:
             job = self._jobs.get(partition)
-            if job is None:
-                job = self._jobs[partition] = self._make_job(partition)
-                self._by_buffer[partition.abc.name] = job
+            making = self._making.setdefault(partition, threading.Lock()) if job is None else None
+        if making is None:
+            return job
+        with making:
+            if (job := self._jobs.get(partition)) is None:
+                job = self._make_job(partition)
+                with self._mutex:
+                    self._jobs[partition] = job
+                    self._by_buffer[partition.abc.name] = job
+                    self._making.pop(partition, None)
         return job
+
+    def make_jobs(self, partitions: Iterable[Partition]) -> None:
+        """Make the data of partitions now, before anything is timed."""
+        for partition in partitions:
+            self.job(partition)
 
     def compute(self, partition: Partition, stage: str, part: str, threads: int) -> None:
         means = replace(self._means, threads=threads) if threads else self._means

@@ -39,6 +39,13 @@ def with_runs(notebook: str, known: Mapping[str, Parameter], given: Mapping[str,
     return checked
 
 
+def run_parameters(known: Mapping[str, Parameter]) -> tuple[str, ...]:
+    """The parameters of a notebook that name stored runs and have to be given."""
+    return tuple(
+        name for name, one in known.items() if one.type_name == "str" and _names_runs(name) and not one.default
+    )
+
+
 def _absolute(notebook: str, name: str, path: str) -> str:
     try:
         return str(load_run(Path(path)).path.resolve())

@@ -17,6 +17,8 @@ from cuzklab.report.notebook import NotebookFailed, checked_parameters, paramete
 from cuzklab.report.postmortem import RECORD_FORMAT, RECORD_VARIABLE
 from cuzklab.report.subjects import with_runs
 
+# Decisions after which a program that asked for the report ends with exit status 1.
+FAILING = ("regressed", "failed")
 _MAX_RECORD_BYTES = 64 << 20
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import cuzklab.policies as policies
 from cuzklab.errors import BadInput
@@ -103,8 +104,9 @@ def stage_rates(runs: Sequence[Run], shape: CircuitShape, hardware: Hardware) ->
     """
     durations: dict[tuple[str, str], list[int]] = {}
     for run in runs:
-        spans, kernels = run.table("spans"), run.table("kernels")
-        for table in (spans[spans["category"] == "cpu"], kernels):
+        spans = run.table("spans")
+        on_cpu, on_device = spans[spans["category"] == "cpu"], _stages_on_device(run)
+        for table in (on_cpu, on_device):
             for label, lasted in (table["end"] - table["start"]).groupby(table["name"]):
                 stage, _, part = str(label).partition(".")
                 durations.setdefault((stage, part), []).extend(lasted)
@@ -119,6 +121,13 @@ def stage_rates(runs: Sequence[Run], shape: CircuitShape, hardware: Hardware) ->
             seconds += mean_s if mean_s > 1.05 * link_s else mean_s / 2
         rates[name] = sum(stage.work(shape, part) for part in stage.parts) / seconds
     return rates
+
+
+def _stages_on_device(run: Run) -> pd.DataFrame:
+    """Start and end of each stage by what the device did; a real one has many kernels to a stage."""
+    kernels = run.table("kernels")
+    stages = kernels.groupby(["partition", "span"], sort=False).agg(start=("start", "min"), end=("end", "max"))
+    return stages.reset_index().rename(columns={"span": "name"})
 
 
 def transfer_constants(runs: Sequence[Run], shape: CircuitShape) -> dict[str, float]:

@@ -256,6 +256,7 @@ def test_scaled_devices_hold_what_the_real_one_holds(log2_domain, multiprocessor
 
 
 def test_cpu_stages_can_be_sampled(tmp_path):
-    run = small("phase9", sample_stacks=True).write(tmp_path / "run")
-    stages = json.loads((run.path / "profile.json").read_text())
-    assert "synthesis" in stages and all(session["frame_records"] for session in stages.values())
+    """On a circuit whose syntheses and G2 MSMs last many sampling intervals; shorter stages may have no sample."""
+    result = run_live("phase9", 14, proofs=1, partitions=2, gpu_workers=2, vram_bytes=ROOMY, sample_stacks=True)
+    stages = json.loads((result.write(tmp_path / "run").path / "profile.json").read_text())
+    assert {"synthesis", "b_g2_msm"} <= {name for name, session in stages.items() if session["frame_records"]}

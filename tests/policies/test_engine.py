@@ -120,7 +120,7 @@ def test_an_engine_without_workers_or_work_is_refused(field):
 def test_policies_are_found_by_name_with_their_intent_and_options():
     assert policies.names() == (
         "phase10_handoff", "phase10_nested", "phase10_ordered", "phase10_reservation", "phase10_ticket", "phase11",
-        "phase12", "phase7", "phase8", "phase9", "resident",
+        "phase12", "phase7", "phase8", "phase9", "resident", "sequential",
     )  # fmt: skip
     for name in policies.names():
         policy = policies.load(name)

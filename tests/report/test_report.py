@@ -90,9 +90,8 @@ def test_names_in_any_output_stay_text(tmp_path):
     assert "</script><" not in page.replace("</script></figure>", "")
 
 
-@pytest.fixture(scope="module")
-def seen(report, tmp_path_factory):
-    """What a browser shows at desktop width, in the dark, and on a phone."""
+def looked_at(page: Path) -> list[dict]:
+    """What a browser shows of a page at desktop width, in the dark, and on a phone."""
     needed = [shutil.which("node"), os.environ.get("CUZKLAB_CHROMIUM", shutil.which("chromium"))]
     modules = os.environ.get("CUZKLAB_NODE_MODULES")
     folders = [Path(modules)] if modules else [parent / "node_modules" for parent in SCRIPT.parents]
@@ -103,11 +102,16 @@ def seen(report, tmp_path_factory):
             pytest.fail(message)
         pytest.skip(message)
     done = subprocess.run(
-        ["node", str(SCRIPT), str(report.written.html)], capture_output=True, text=True, timeout=110,
+        ["node", str(SCRIPT), str(page)], capture_output=True, text=True, timeout=110,
         env=os.environ | {"CUZKLAB_CHROMIUM": str(needed[1])},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    return {view["view"]: view for view in json.loads(done.stdout)}
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def seen(report):
+    return {view["view"]: view for view in looked_at(report.written.html)}
 
 
 @pytest.mark.parametrize("view", ["desktop", "dark", "phone"])

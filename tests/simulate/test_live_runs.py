@@ -1,7 +1,10 @@
 """Calibration to live runs: recorded by hand here, real ones in the slow suite."""
 
+import shutil
 from dataclasses import replace
 
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from cuzklab.errors import BadInput
@@ -18,7 +21,7 @@ from cuzklab.simulate.live_runs import (
     stage_rates,
     transfer_constants,
 )
-from cuzklab.trace import RunInfo, write_run
+from cuzklab.trace import RunInfo, load_run, write_run
 from cuzklab.units import GiB
 
 SLOWER_LINK = 12
@@ -50,6 +53,20 @@ def quiet_machine():
         device=replace(emulated.device, vram_bytes=2 << 20, margin_bytes=1 << 14),
         spread=replace(emulated.spread, values={"synthesis": 1e-9}),
         memory_share=replace(emulated.memory_share, values={}),
+    )
+
+
+def test_a_stage_of_many_kernels_lasts_from_the_first_to_the_last(tmp_path, quiet_machine):
+    """As on a GPU: kernels have names of their own, and say which stage launched them."""
+    whole = as_live(tmp_path / "whole", "phase9", 2, quiet_machine)
+    table = pq.read_table(whole.path / "kernels.parquet").to_pandas()
+    middle = (table["start"] + table["end"]) // 2
+    halves = [table.assign(end=middle - 1, name="first"), table.assign(start=middle, name="second")]
+    shutil.copytree(whole.path, tmp_path / "halves")
+    pd.concat(halves).to_parquet(tmp_path / "halves" / "kernels.parquet", index=False)
+    shape = scaled_workload(12, 4).shape
+    assert stage_rates([load_run(tmp_path / "halves")], shape, quiet_machine) == stage_rates(
+        [whole], shape, quiet_machine
     )
 
 

@@ -49,7 +49,7 @@ def _feasible(case: Case, limit_bytes: int, runs: list[Run]) -> Finding:
         again = f" {len(group)} times" if len(group) > 1 else ""
         parts.append(f"{run_kind(run)} completed{again}{taken}")
     gains = [found for found in gain_over_baseline(case) if same_limit(found.vram_bytes, limit_bytes)]
-    told = merged(found.gist for found in gains if found.aspect == "performance")
+    told = merged(found.gist for found in gains if found.figures)
     here = case.is_here(limit_bytes)
     return Finding(
         id="feasible_at",

@@ -103,7 +103,7 @@ def _gain(case: Case, group: tuple[Run, ...], others: tuple[Run, ...], found: li
         runs=tuple(one.name for one in (*group, *others)),
         would_change="more partitions or repeated runs, which resolve smaller differences" if role == "context"
         else "other conditions: more proofs in flight, other numbers of workers, another host",
-        aspect="performance",
+        aspect="coverage" if _too_few(judged) else "performance",
         subject=case.candidate,
         vram_bytes=limit_bytes,
         gist=_gist(judged, run),
@@ -132,8 +132,13 @@ def _noise(result: Comparison) -> str:
     return f" ({span})" if result.resolved else f", which is below the noise ({span})"
 
 
+def _too_few(result: Comparison) -> bool:
+    """Whether the samples are too few to tell even whether there is a difference: that is no result."""
+    return result.low is None or (result.measured and result.sampled != "runs")
+
+
 def _gist(result: Comparison, run: Run) -> str:
-    if result.measured and result.sampled != "runs":
+    if _too_few(result):
         return f"was measured too few times to tell a gain in {run_kind(run)}"
     if not result.resolved:
         return f"gains nothing that can be told from noise in {run_kind(run)} ({_change(result)})"

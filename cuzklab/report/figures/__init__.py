@@ -8,13 +8,25 @@ tables.
 from cuzklab.report.figures.axes import Absent
 from cuzklab.report.figures.contention import lock_waits
 from cuzklab.report.figures.critical import critical_paths
+from cuzklab.report.figures.fitting import feasibility
 from cuzklab.report.figures.idle import device_time
 from cuzklab.report.figures.lanes import timeline
 from cuzklab.report.figures.memory import device_memory
 from cuzklab.report.figures.overlap import overlap_map, what_is_hidden
 from cuzklab.report.figures.roofline import roofline
+from cuzklab.report.figures.trend import FEWEST_OCCASIONS, trend
 
 __all__ = [
-    "Absent", "critical_paths", "device_memory", "device_time", "lock_waits", "overlap_map", "roofline", "timeline",
+    "FEWEST_OCCASIONS",
+    "Absent",
+    "critical_paths",
+    "device_memory",
+    "device_time",
+    "feasibility",
+    "lock_waits",
+    "overlap_map",
+    "roofline",
+    "timeline",
+    "trend",
     "what_is_hidden",
 ]  # fmt: skip

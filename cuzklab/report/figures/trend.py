@@ -12,7 +12,7 @@ from cuzklab.report.figures.axes import Absent, titled
 from cuzklab.report.naming import figure_name
 from cuzklab.units import format_value
 
-FEWEST = 2  # occasions that make a line
+FEWEST_OCCASIONS = 2  # occasions that make a line
 
 
 def trend(series: Sequence[SeriesJudgement], title: str) -> go.Figure | Absent:
@@ -20,9 +20,9 @@ def trend(series: Sequence[SeriesJudgement], title: str) -> go.Figure | Absent:
 
     Occasions from which on the level is another are marked; the newest is filled with the colour of its judgement.
     """
-    drawn = [one for one in series if len(one.levels) >= FEWEST]
+    drawn = [one for one in series if len(one.levels) >= FEWEST_OCCASIONS]
     if not drawn:
-        return Absent(f"No trend of {title}: it takes {FEWEST} reports to draw a line.")
+        return Absent(f"No trend of {title}: it takes {FEWEST_OCCASIONS} reports to draw a line.")
     figure = go.Figure()
     for place, one in enumerate(drawn):
         colour = theme.WORKER_COLOURS[place % len(theme.WORKER_COLOURS)]

@@ -3,11 +3,12 @@
 Every function displays something and returns nothing. They take runs, or a `PostMortem`; figures have their tables
 with them. `attribution`: where time goes; `conclusions`: verdict and findings; `conditions`: designs, setup,
 provenance; `runs`: what was checked and what ran; `predictions`: figures of simulations; `kernels`: benches;
-`sampled`: stacks of CPU stages; `capture`: one recording by itself, called as `show.capture.NAME`; `words`: what things
-are called.
+`sampled`: stacks of CPU stages; `words`: what things are called. Reports of other kinds have theirs in a module that is
+called as `show.capture.NAME`: `capture` (one recording by itself), `capacity` (what fits a machine), `history` (figures
+over time).
 """
 
-from cuzklab.report.show import capture
+from cuzklab.report.show import capacity, capture, history
 from cuzklab.report.show.attribution import (
     against_baseline,
     contention,
@@ -28,8 +29,8 @@ from cuzklab.report.show.runs import checks, counterexample, device_time, lock_t
 from cuzklab.report.show.sampled import stacks
 
 __all__ = [
-    "against_baseline", "capture", "checks", "conclude_kernels", "contention", "counterexample", "critical_path",
-    "device_time", "findings", "fits", "lock_orders", "lock_table", "memory", "metrics", "of_run", "overlaps",
-    "predicted", "program", "provenance", "published", "queues", "roofline", "run", "scores", "setup", "stacks",
-    "stage_comparison", "summary", "timeline", "trial", "verdict",
+    "against_baseline", "capacity", "capture", "checks", "conclude_kernels", "contention", "counterexample",
+    "critical_path", "device_time", "findings", "fits", "history", "lock_orders", "lock_table", "memory", "metrics",
+    "of_run", "overlaps", "predicted", "program", "provenance", "published", "queues", "roofline", "run", "scores",
+    "setup", "stacks", "stage_comparison", "summary", "timeline", "trial", "verdict",
 ]  # fmt: skip

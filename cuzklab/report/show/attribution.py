@@ -63,11 +63,14 @@ def lock_orders(run: Run) -> None:
 def fits(run: Run) -> None:
     """How long buffers live, who needs how much, and whether another worker's buffers would fit beside."""
     for fit in vram_fit.fits(run):
-        again = "the peaks of no two workers fit" if fit.fitting_workers < 2 else (
-            f"the peaks of {fit.fitting_workers} workers fit")  # fmt: skip
+        beside = (
+            f"the peaks of {fit.fitting_workers} workers fit side by side, and one more takes"
+            if fit.fitting_workers > 1
+            else "a second one's does not fit beside it: it takes"
+        )
         display.text(
-            f"{label(run)}: a worker's own peak is {format_size(fit.worker_bytes)}; on {format_size(fit.limit_bytes)}"
-            f" {again} side by side, and one more would take {format_size(fit.short_bytes)} more. At the fullest moment"
+            f"{label(run)}: a worker's own peak is {format_size(fit.worker_bytes)}. On"
+            f" {format_size(fit.limit_bytes)} {beside} {format_size(fit.short_bytes)} more. At the fullest moment"
             f" {format_size(fit.headroom_bytes)} were free."
         )
     lost = vram_fit.fragmentation(run)
