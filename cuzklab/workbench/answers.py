@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from cuzklab.analysis import attribution, blocking, frames
+from cuzklab.analysis import blocking, frames, stretch
 from cuzklab.trace import Run
 from cuzklab.workbench.texts import sentence_table, text_table, time_text
 
@@ -15,7 +15,7 @@ _WAITS_FOR = {
 }  # fmt: skip
 
 
-def about_bar(run: Run, bar: pd.Series, time_ns: int, candidates: pd.DataFrame) -> list[Table]:
+def about_bar(run: Run, bar: pd.Series, time_ns: int) -> list[Table]:
     """What is known about a bar of `frames.timeline`.
 
     Parameters
@@ -25,18 +25,16 @@ def about_bar(run: Run, bar: pd.Series, time_ns: int, candidates: pd.DataFrame) 
         A row of it.
     time_ns : int
         The moment in the bar that is asked about.
-    candidates : DataFrame
-        Of `blocking.would_have_run`.
     """
     category = str(bar["category"])
     if category.startswith("wait:"):
-        return _about_wait(run, bar, time_ns, candidates)
+        return _about_wait(run, bar, time_ns)
     if category == "hold":
         return [_about_hold(run, bar)]
     return []
 
 
-def _about_wait(run: Run, bar: pd.Series, time_ns: int, candidates: pd.DataFrame) -> list[Table]:
+def _about_wait(run: Run, bar: pd.Series, time_ns: int) -> list[Table]:
     unit, origin = _clock(run)
     time_ns = min(max(time_ns, int(bar["start_ns"])), max(int(bar["end_ns"]) - 1, int(bar["start_ns"])))
     walk = blocking.walk_to_root(run, str(bar["worker"]), time_ns)
@@ -52,11 +50,7 @@ def _about_wait(run: Run, bar: pd.Series, time_ns: int, candidates: pd.DataFrame
     tables = [text_table(steps, f"Who waits for whom at {at}: {_verdict(walk)}", unit=unit)]
     if bar["category"] != "wait:lock":
         return tables
-    queue = candidates[
-        (candidates["lock"] == bar["label"])
-        & (candidates["start_ns"] <= time_ns)
-        & (candidates["start_ns"] + candidates["wait_ns"] > time_ns)
-    ].sort_values(["place", "start_ns"])
+    queue = blocking.would_have_run(run, str(bar["label"]), time_ns).sort_values(["place", "start_ns"])
     if not len(queue):
         return [*tables, sentence_table("Nobody that the trace knows held the lock: no other could have run.")]
     queue = queue.assign(since_ns=queue["start_ns"] - origin)
@@ -83,7 +77,7 @@ def _verdict(walk: blocking.Walk) -> str:
 def _about_hold(run: Run, bar: pd.Series) -> Table:
     unit, origin = _clock(run)
     start, end = int(bar["start_ns"]), int(bar["end_ns"])
-    waiting = attribution.waiting_during(run, str(bar["lane"]), start, end)
+    waiting = stretch.waiting_during(run, str(bar["lane"]), start, end)
     if not len(waiting):
         return sentence_table(f"Nobody waited for {bar['lane']} while {bar['worker']} held it.")
     caption = (
@@ -104,18 +98,18 @@ def about_stretch(run: Run, start_ns: int, end_ns: int) -> list[Table]:
         From the start of the run.
     """
     unit, origin = _clock(run)
-    stretch = f"{time_text(start_ns, unit)} to {time_text(end_ns, unit)}"
+    words = f"{time_text(start_ns, unit)} to {time_text(end_ns, unit)}"
     start, end = origin + start_ns, origin + end_ns
-    memory = attribution.memory_at_peak(run, start, end)
+    memory = stretch.memory_at_peak(run, start, end)
     memory = memory.assign(time_ns=memory["time_ns"] - origin)
     found = [
-        (attribution.device_time(run, start, end), f"Device time, {stretch}", {"share": "of the stretch"}),
-        (attribution.stage_time(run, start, end), f"Stages, {stretch}", {"share": "part of the stretch"}),
-        (attribution.lock_time(run, start, end), f"Locks, {stretch}",
+        (stretch.device_time(run, start, end), f"Device time, {words}", {"share": "of the stretch"}),
+        (stretch.stage_time(run, start, end), f"Stages, {words}", {"share": "part of the stretch"}),
+        (stretch.lock_time(run, start, end), f"Locks, {words}",
          {"held_share": "held, of the stretch", "held_ns": "held", "waited_ns": "waited"}),
-        (memory, f"Device memory at its highest, {stretch}", {"time_ns": "at"}),
+        (memory, f"Device memory at its highest, {words}", {"time_ns": "at"}),
     ]  # fmt: skip
-    tables = [text_table(frame, words, headings=names, unit=unit) for frame, words, names in found if len(frame)]
+    tables = [text_table(frame, caption, headings=names, unit=unit) for frame, caption, names in found if len(frame)]
     lacking = frames.missing(run, "spans", "locks", "kernels", "vram")
     if lacking:
         tables.append(sentence_table(f"Not in this trace: {lacking}."))

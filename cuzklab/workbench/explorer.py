@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from cuzklab.analysis import blocking, frames
+from cuzklab.analysis import frames
 from cuzklab.trace import Run, load_run
 from cuzklab.workbench.answers import about_bar, about_stretch
 from cuzklab.workbench.perfetto import write_stretch
@@ -47,24 +47,21 @@ class TraceExplorer(Timeline):
         bar = self._bars.iloc[row]
         middle = (int(bar["start_ns"]) + int(bar["end_ns"])) // 2
         moment = middle if time_ns is None else time_ns + self._whole.origin_ns
-        self.tables = about_bar(self.run, bar, moment, self._candidates)
+        self.tables = about_bar(self.run, bar, moment)
         return list(self.tables)
 
     def export(self, start_ns: int, end_ns: int, target: Path | str | None = None) -> Path:
         """Write a stretch of time for Perfetto (https://ui.perfetto.dev opens it); the file that was written."""
         name = f"{self.run.name}-{start_ns}-{end_ns}.perfetto.json"
         target = Path(target) if target else self.folder / name
-        spans = write_stretch(self._whole, start_ns, end_ns, target)
-        self.tables = [sentence_table(f"{spans:,} spans written to {target}; Perfetto opens it.")]
+        origin = self._whole.origin_ns
+        events = write_stretch(self.run, origin + start_ns, origin + end_ns, target)
+        self.tables = [sentence_table(f"{events:,} events written to {target}; Perfetto opens it.")]
         return target
 
     @cached_property
     def _bars(self) -> pd.DataFrame:
         return frames.timeline(self.run)
-
-    @cached_property
-    def _candidates(self) -> pd.DataFrame:
-        return blocking.would_have_run(self.run)
 
     def _chose(self, change: Mapping[str, Any]) -> None:
         row = self.row_of(change["new"])

@@ -11,7 +11,7 @@ from cuzklab.report.canvas.columns import decode
 from cuzklab.report.canvas.merge import thinned
 from cuzklab.report.canvas.picture import beside
 from cuzklab.report.canvas.rows import rows_of
-from cuzklab.trace import Recorder, RunInfo, write_run
+from cuzklab.trace import Kernel, Recorder, RunInfo, Span, Transfer, write_run
 from tests.analysis.example import MS, phase9_like
 from tests.report.hostile import EVIL, hostile_run
 from tests.workbench.large import large_run
@@ -151,3 +151,14 @@ def test_kinds_keep_their_proportion(large):
 
 def test_a_smaller_picture_is_always_the_same(large):
     assert thinned(large, 3_000).to_bytes() == thinned(large, 3_000).to_bytes()
+
+
+def test_names_that_only_count_are_one_kind_and_streams_stay_apart(tmp_path):
+    recorder = Recorder(clock=lambda: 0)
+    for number in range(40):
+        recorder.add(Span(10 * number, 10 * number + 9, f"Step {number} to {number + 1}", "cpu", worker="a"))
+        recorder.add(Kernel(10 * number, 10 * number + 5, "k", "7", 0, worker="a"))
+        recorder.add(Transfer(10 * number + 5, 10 * number + 7, 0, 8, "h2d", True, "7", 0, "a"))
+    picture = picture_of(write_run(tmp_path / "steps", RunInfo("imported", "steps"), recorder))
+    assert [kind.name for kind in picture.kinds] == ["Step … to …", "k", "copy"]
+    assert [lane.label for lane in picture.lanes] == ["a", "gpu0 copies 7", "gpu0 kernels 7"]

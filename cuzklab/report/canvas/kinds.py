@@ -1,5 +1,6 @@
 """Kinds of spans: what has one colour, one pattern and one entry of the legend."""
 
+import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
@@ -10,8 +11,9 @@ from cuzklab.report import theme
 from cuzklab.report.canvas.coded import Coded, together
 from cuzklab.report.figures.axes import short_worker
 
-MOST_NAMES = 24  # kinds of stages and ranges; a capture may have hundreds of names, of which the longest have a kind
+MOST_NAMES = 16  # kinds of stages and ranges; a capture may have hundreds of names, of which the longest have a kind
 _OTHERS = "others"
+_COUNT = re.compile(r"\b\d+\b")
 _WAITS = {"lock": ("waits for a lock", "/"), "queue": ("waits for work", ".")}
 _OTHER_WAIT = ("waits otherwise", "x")
 
@@ -57,6 +59,9 @@ def kinds_of(
     keys = [
         (category, worker if category == "hold" else label.partition(".")[0]) for category, label, worker in triples
     ]
+    names_of_work = {text for category, text in keys if _is_work(category)} - theme.STAGE_COLOURS.keys()
+    if len(names_of_work) > MOST_NAMES:  # names that only count are one
+        keys = [(category, _COUNT.sub("…", text) if _is_work(category) else text) for category, text in keys]
     time: dict[str, float] = {}
     for (category, text), length in zip(keys, np.bincount(codes, lengths, minlength=len(keys)), strict=True):
         if _is_work(category) and text not in theme.STAGE_COLOURS:

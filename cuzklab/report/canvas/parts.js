@@ -8,6 +8,8 @@ export function element(name, attributes = {}, ...children) {
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
     else if (value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
   }
+  // JupyterLab would take keys of what has the focus for its own: two d delete a cell. It asks this element only.
+  if ("tabindex" in attributes || name === "button" || name === "summary") made.dataset.lmSuppressShortcuts = "true";
   made.append(...children);
   return made;
 }

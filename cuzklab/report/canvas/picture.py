@@ -198,11 +198,9 @@ def _lanes(names: Mapping[str, Coded]) -> tuple[list[Lane], NDArray[np.int64]]:
         found[section].setdefault(sections[-1][1])
     lanes, places = [], {}
     for section, of_section in found.items():
-        for lane in _in_order(section, list(of_section)):
+        in_order = _in_order(section, list(of_section))
+        for lane, words in zip(in_order, _labels(section, in_order), strict=True):
             places[section, lane] = len(lanes)
-            words = short_worker(lane) if section in ("gpu", "other") else lane
-            if section == "device" and " · " in lane:
-                words = f"{lane.partition(' ')[0]} {lane.partition(' · ')[2]}"
             role = "worker" if section in ("gpu", "other") else section
             lanes.append(Lane(_SECTIONS[section], role, lane[:_LONGEST_TEXT], words[:_LONGEST_TEXT] or "(no name)"))
     place_of_code = np.array([places[key] for key in sections], dtype=np.int64)
@@ -216,6 +214,18 @@ def _in_order(section: str, lanes: list[str]) -> list[str]:
         return in_order
     rank = {owner: number for number, owner in enumerate(ordered(lane.partition("/")[0] for lane in lanes))}
     return sorted(in_order, key=lambda lane: rank.get(lane.partition("/")[0], len(rank)))
+
+
+def _labels(section: str, lanes: list[str]) -> list[str]:
+    """Lanes as the margin names them: workers without their device, streams without what is told by their name."""
+    if section == "lock":
+        return lanes
+    if section != "device":
+        return [short_worker(lane) for lane in lanes]
+    short = [f"{lane.partition(' ')[0]} {lane.partition(' · ')[2]}" if " · " in lane else lane for lane in lanes]
+    return [
+        words if short.count(words) == 1 else lane.replace(" · ", " ") for words, lane in zip(short, lanes, strict=True)
+    ]
 
 
 def _stream_names(stream: Coded, partition: Coded, worker: Coded) -> Coded:

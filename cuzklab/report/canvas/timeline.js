@@ -94,7 +94,6 @@ export class TimelineView {
     const { host } = this;
     host.replaceChildren();
     host.classList.add("czt");
-    host.dataset.lmSuppressShortcuts = "true"; // JupyterLab would take keys for its own: two d delete a cell
     this.title = element("b");
     this.note = element("span");
     this.query = element("input", { type: "search", placeholder: "search names  ( / )", "aria-label": "search names",
