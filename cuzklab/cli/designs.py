@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
+from cuzklab.cli.engine import Urgent, print_failures, print_urgent, status_to, urgent_of
 from cuzklab.cli.options import (
     DEFAULT_STORE,
     BackendOrSim,
@@ -57,6 +57,12 @@ def run(
     ] = 1,
     seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
     stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
+    status_fd: Annotated[
+        int | None,
+        typer.Option(
+            help="Open file descriptor to which the run's state is written, a line of JSON ten times a second."
+        ),
+    ] = None,
     out: Out = None,
     capture: Annotated[
         bool, typer.Option("--capture", help="Run under Nsight Systems, and join what it captured with the run.")
@@ -98,12 +104,13 @@ def run(
             _print_metrics(simulation)
             print(f"run  {stored.path}")
         raise typer.Exit(0 if simulation.outcome == "ok" else 1)
+    status = status_to(status_fd)
     with progress(f"run {design.name}") as report:
         result = run_live(
             design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers, in_flight=in_flight,
             synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
             urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
-            sample_stacks=stacks,
+            sample_stacks=stacks, status=status,
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))
