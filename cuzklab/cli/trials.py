@@ -1,6 +1,7 @@
 """Verbs that place kernels under the roof of their machine and try changes of them: bench roofline, bench trial."""
 
 import json
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 _MOST_BYTES = 4 << 20
+_DEEPEST = 8
 _FIELDS = {"edits": list, "macros": dict, "options": dict}
 
 
@@ -83,6 +85,15 @@ def bench_trial(
     )  # fmt: skip
 
 
+def _depth(content: bytes) -> int:
+    """How deep brackets are nested outside of texts; asked before a parser that would recurse as deep."""
+    deepest = depth = 0
+    for bracket in re.findall(rb"[\[\]{}]", re.sub(rb'"(?:[^"\\]|\\.)*"', b"", content)):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
 def _change(path: Path) -> Any:
     """The change that a file describes."""
     from cuzklab.backends.trial import Change, Edit
@@ -92,6 +103,8 @@ def _change(path: Path) -> Any:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise BadInput(f"{path}: larger than {_MOST_BYTES} bytes, which no change is")
+        if _depth(content) > _DEEPEST:
+            raise BadInput(f"{path}: not JSON of a change: it is nested more than {_DEEPEST} deep")
         document = json.loads(content)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None

@@ -94,12 +94,12 @@ def test_ctrl_c_among_mutants_keeps_what_was_judged_and_a_journal_goes_on(tmp_pa
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert any("2 of 290" in line for line in process.stderr)
+    assert any(re.search(r"\b2 of \d+", line) for line in process.stderr)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    judged = int(re.match(r"Interrupted: (\d+) of 290 mutants were judged\.", out)[1])
-    assert 2 <= judged < 290 and "survivors, each with the reason" in out
+    judged, whole = map(int, re.match(r"Interrupted: (\d+) of (\d+) mutants were judged\.", out).groups())
+    assert 2 <= judged < whole and "survivors, each with the reason" in out
     assert "Traceback" not in err
     assert len((tmp_path / "kept").read_text().splitlines()) == judged
 
