@@ -38,6 +38,7 @@ def test_the_page_is_small_and_carries_everything(report):
     page = report.written.html.read_text()
     assert len(page) < 6 << 20
     assert page.count('id="plotly-bundle"') == 1
+    assert '<p class="kicker">cuzklab · post-mortem</p>' in page
     assert "default-src 'none'" in html.unescape(page)
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=[\"']?(https?:)?//", page)
     assert "</script><img" not in page
