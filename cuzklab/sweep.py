@@ -128,7 +128,7 @@ def sweep(
     salt : str
         What else results depend on (versions, hashes of inputs); another salt makes a journal's answers void.
     processes : int, optional
-        Of this machine; all its cores by default, or one a GPU. Ignored with `cluster`.
+        Of this machine; all its cores by default, or one a GPU. 0 computes in this one. Ignored with `cluster`.
     cluster : str, optional
         Address of a running `dask.distributed` scheduler (``tcp://host:8786``), or ``local`` for one on this machine.
     gpus : sequence of str
@@ -157,7 +157,10 @@ def sweep(
     words = f"{len(outcomes)} of {len(tasks)} were there already" if outcomes else ""
     progress(len(outcomes) / max(1, len(tasks)), words)
     if todo:
-        run = _on_cluster(cluster, gpus) if cluster else _in_processes(processes or len(gpus) or _cores(), gpus)
+        if cluster:
+            run = _on_cluster(cluster, gpus)
+        else:
+            run = _here if processes == 0 else _in_processes(processes or len(gpus) or _cores(), gpus)
         for number, value, error in run(function, {number: tasks[number] for number in todo}):
             if not error:
                 value = json.loads(json.dumps(value))  # the same whether it was computed now or read from a journal
@@ -182,6 +185,12 @@ def _call(function: Function, arguments: Mapping[str, Any]) -> tuple[Any, str]:
     except Exception as error:
         text = " ".join(str(error).split())
         return None, text if isinstance(error, BadInput) and text else f"{type(error).__name__}: {text}"
+
+
+def _here(function: Function, todo: Mapping[int, Task]) -> _Answers:
+    """In this process, one after another."""
+    for number, task in todo.items():
+        yield number, *_call(function, task.arguments)
 
 
 def _take_gpu(gpus: Any) -> None:

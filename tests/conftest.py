@@ -1,5 +1,6 @@
 """What several test modules share: the path of the real data, and where the package lies."""
 
+import fcntl
 import os
 import sys
 from pathlib import Path
@@ -33,3 +34,26 @@ def shared_data() -> Path:
             pytest.fail(message)
         pytest.skip(message)
     return folder
+
+
+NATIVE = {"backends", "cli", "kernels", "live", "prover"}  # folders of tests that use the native core
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Compile the native core before any test's time runs: on a loaded machine that takes minutes, once.
+
+    Of several processes of pytest one compiles, and the others wait for it.
+    """
+    items = [item for item in session.items if item.path.parent.name in NATIVE]
+    if not items or session.config.option.collectonly:
+        return
+    from cuzklab.backends import native
+
+    with open(native.cache_folder() / "tests.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        native.load()
+        if any("field_path" in getattr(item, "fixturenames", ()) for item in items):
+            compiler = native.find_compiler()
+            for path in native.FIELD_PATHS:
+                if path.runs_on(native.cpu_features(compiler)):
+                    native.compile_path(compiler, path)

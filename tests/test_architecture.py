@@ -28,7 +28,9 @@ ALLOWED = {
     "analysis": {"trace", "units"},
     "ingest": {"trace", "units"},
     "sweep": set(),
+    "tuning": {"check", "simulate", "policies", "profiles", "stages", "sweep", "units"},
     "feasibility": {"check", "policies", "sweep", "units"},
+    "mutation_sweep": {"check", "policies", "stages", "sweep"},
     "counterexamples": {"check", "simulate", "live", "policies", "profiles", "stages", "trace", "units", "backends"},
     "author": {
         *("check", "counterexamples", "feasibility", "live", "policies", "report", "simulate"),

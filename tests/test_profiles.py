@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def _with(text: str, old: str, new: str) -> str:
         ("[engine]", "[engines]", "unknown field engines"),
         ("page_locking = 0.13", "pagelocking = 0.13", "unknown field spread.pagelocking"),
         ("scatter = ", "scatters = ", "unknown field calibration.scatters"),
-        ("scatter_other = 0.084\n", "", "field calibration.scatter_other is missing"),
+        ("scatter_other = 0.05623\n", "", "field calibration.scatter_other is missing"),
         ("members = [\n", "members = [\n  [1.0],\n", "field calibration.members: member 1 must have"),
         ('constants = ["', 'constants = ["host.colour", "', "'host.colour' is no constant of this profile"),
         ('"755GiB"', '"755 gigs"', "field host.memory_bytes: '755 gigs' is not a size"),
@@ -159,6 +160,35 @@ def test_bad_workload_names_file_and_field(tmp_path, old, new, message):
     assert str(file) in str(raised.value) and message in str(raised.value)
 
 
+def test_a_mixed_workload_is_a_batch_with_arrivals():
+    mixed, batch = profiles.load_workload("mixed"), profiles.load_workload("porep-32g")
+    assert (mixed.name, mixed.shape, mixed.partitions_per_proof) == ("mixed", batch.shape, 10)
+    assert [(kind.name, kind.priority, after) for kind, after in mixed.arriving(55)] == [
+        ("winningpost", "critical", 11), ("windowpost", "high", 22), ("winningpost", "critical", 33),
+        ("winningpost", "critical", 44),
+    ]  # fmt: skip
+    assert batch.arriving(55) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('batch = "porep-32g"', 'batch = "mixed"', "field batch: mixed has arrivals itself"),
+        ('batch = "porep-32g"', 'batch = "other.toml"', "field batch is 'other.toml'"),
+        ('batch = "porep-32g"', 'batch = "nothing"', "no workloads profile 'nothing'"),
+        ("after_share = 0.4", "after_share = 1.4", "field arrival 2.after_share is 1.4"),
+        ("after_share = 0.4", "after_share = 0.4\nwhen = 3", "unknown field arrival 2.when"),
+        ('workload = "windowpost"', 'workload = "mixed"', "field arrival 2.workload: mixed has arrivals"),
+    ],
+)
+def test_bad_mixed_workload_names_file_and_field(tmp_path, old, new, message):
+    file = tmp_path / "mine.toml"
+    file.write_text(_with(WORKLOAD.with_name("mixed.toml").read_text(), old, new))
+    with pytest.raises(BadInput) as raised:
+        profiles.load_workload(file)
+    assert message in str(raised.value)
+
+
 def test_missing_and_unreadable_files(tmp_path):
     with pytest.raises(BadInput, match=r"no hardware profile 'nothing'; there are: .*rtx5070ti"):
         profiles.load_hardware("nothing")
@@ -198,3 +228,19 @@ def test_any_change_of_a_profile_is_read_or_refused_as_bad_input(tmp_path_factor
     else:
         assert tomllib.loads(content.decode())
         assert all(math.isfinite(rate) and rate > 0 for rate in hardware.rates.values.values())
+
+
+@pytest.mark.parametrize("name", ["card24g-7995wx", "card32g-7995wx", "card80g-7995wx", "h200-16core"])
+def test_derived_machines_have_the_fitted_constants(name):
+    fitted, derived = profiles.load_hardware("rtx5070ti-7995wx"), profiles.load_hardware(name)
+    own = {"host.smt_yield"} if name.startswith("h200") else set()  # its cores have one thread each
+    names = set(fitted.calibration.constants) - own
+    assert {one: derived.constant(one) for one in names} == {one: fitted.constant(one) for one in names}
+
+
+def test_the_calibrated_profile_is_the_start_with_the_best_fit():
+    fitted, start = profiles.load_hardware("rtx5070ti-7995wx"), profiles.load_hardware("rtx5070ti-7995wx-start")
+    best = start.with_constants(fitted.calibration.member(0))
+    same = {"title": fitted.title, "calibration": fitted.calibration, "digest": fitted.digest, "name": fitted.name}
+    assert replace(best, **same) == fitted
+    assert "simulate --calibrate --hardware rtx5070ti-7995wx-start" in fitted.calibration.source

@@ -114,13 +114,22 @@ def root_blockers(run: Run) -> pd.DataFrame:
     return found.sort_values(["time_ns", "victim", "on"], ascending=[False, True, True], ignore_index=True)
 
 
-def would_have_run(run: Run) -> pd.DataFrame:
+def would_have_run(run: Run, lock: str | None = None, time_ns: int | None = None) -> pd.DataFrame:
     """At each wait for a lock that somebody held: who could have run instead, and the idle device time it would fill.
 
     A candidate was stopped by nothing but the holder: it stood in the queue for that lock. It would fill the time in
     which the device was idle while it waited, but no more than the device work that it did once it had the lock. Of
     several candidates at a time only one fills the same idle time, so these figures do not add up; `place` 1 is the
     one that would have run first.
+
+    Parameters
+    ----------
+    run : Run
+    lock : str, optional
+        Only waits for this lock.
+    time_ns : int, optional
+        Only waits that are under way at this moment; the question of one moment is answered at once, also in a run of
+        very many waits.
 
     Returns
     -------
@@ -135,10 +144,15 @@ def would_have_run(run: Run) -> pd.DataFrame:
     if len(work):
         busy = as_set(work)
         idle = complement(busy, int(work["start_ns"].min()), int(work["end_ns"].max()))
+    if lock is not None:
+        rows = rows[rows["lock"] == lock]
     for lock, part in rows.groupby("lock"):
         waits = part[(part["wait_ns"] > 0) & ~part["given_up"]]
         holds = part[part["hold_ns"] > 0]
-        for wait in waits.itertuples():
+        asked = waits
+        if time_ns is not None:
+            asked = waits[(waits["requested_ns"] <= time_ns) & (waits["acquired_ns"] > time_ns)]
+        for wait in asked.itertuples():
             start, end = wait.requested_ns, wait.acquired_ns
             shares = np.minimum(holds["released_ns"], end) - np.maximum(holds["acquired_ns"], start)
             others = holds[(shares > 0) & (holds.index != wait.Index)]

@@ -58,6 +58,25 @@ def blind_spots(run: Run) -> pd.DataFrame:
     return found.sort_values("answer", key=lambda answers: answers.map(order), kind="stable", ignore_index=True)
 
 
+def placement(run: Run) -> pd.DataFrame:
+    """Of an imported log: lines that carry neither time nor partition, by how sure it is whose they are.
+
+    Returns
+    -------
+    DataFrame
+        `line`, `lines`, `only_possible_call`, `fits_one_call`, `in_doubt`, `not_placed`, a row a kind of line; without
+        rows where the run is of no log.
+    """
+    counts = ("lines", "only_possible_call", "fits_one_call", "in_doubt", "not_placed")
+    stated = run.info.conditions.get("lines_placed")
+    rows = [
+        (str(row.get("line", "")), *(int(row[name]) for name in counts))
+        for row in (stated if isinstance(stated, list) else ())
+        if isinstance(row, dict) and all(type(row.get(name)) is int for name in counts)
+    ]
+    return table(rows, {"line": "str", **dict.fromkeys(counts, "int64")})
+
+
 def findings(run: Run) -> tuple[Finding, ...]:
     """Claims about one run, the most telling first, what it cannot tell last."""
     parts = (_lock_waits, _device_use, _projection, _host_waits, _ranges, _copies, _memory, _coverage)

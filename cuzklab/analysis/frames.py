@@ -18,7 +18,8 @@ from cuzklab.analysis.model import MAX_EVIDENCE_ROWS
 from cuzklab.trace import Run
 
 TIMELINE_COLUMNS = (
-    "group", "lane", "category", "start_ns", "end_ns", "label", "worker", "partition", "device", "open",
+    "group", "lane", "category", "start_ns", "end_ns", "label", "worker", "partition", "device", "stream",
+    "open",
 )  # fmt: skip
 WORK_COLUMNS = ("start_ns", "end_ns", "stage", "part", "worker", "partition", "device", "thread")
 
@@ -154,8 +155,8 @@ def timeline(run: Run) -> pd.DataFrame:
     DataFrame
         One row a bar: `group` (worker, lock, device), `lane` (thread, lock or device queue), `category` (cpu, gpu,
         transfer, memory, call, ``wait:KIND``, hold), `start_ns`, `end_ns` (int64), `label`, `worker`, `partition`,
-        `device` (−1: none), `open` (True where it had not ended when the recording did). In order of group, lane and
-        start.
+        `device` (−1: none), `stream` (of the device; empty where unknown), `open` (True where it had not ended when
+        the recording did). In order of group, lane and start.
     """
     _, end = window(run)
     spans, waits, locks = run.table("spans"), run.table("waits"), run.table("locks")
@@ -181,8 +182,9 @@ def timeline(run: Run) -> pd.DataFrame:
     filled = [part for part in parts if len(part)] or parts[:1]
     order = {"worker": 0, "lock": 1, "device": 2}
     bars = pd.concat(filled, ignore_index=True)
-    bars = bars.sort_values(["group", "lane", "start_ns", "end_ns"], key=lambda column: column.map(order)
-                            if column.name == "group" else column, kind="stable", ignore_index=True)  # fmt: skip
+    lanes, _ = pd.factorize(bars["lane"], sort=True)
+    places = np.lexsort((bars["end_ns"], bars["start_ns"], lanes, bars["group"].map(order)))
+    bars = bars.take(places).reset_index(drop=True)
     return bars[list(TIMELINE_COLUMNS)]
 
 
@@ -202,6 +204,7 @@ def _bars(rows: pd.DataFrame, group: str, lane: pd.Series, category: pd.Series |
             "worker": root(rows["worker"]),
             "partition": rows["partition"],
             "device": rows.get("device", -1),
+            "stream": rows.get("stream", ""),
             "open": rows.get("open", False),
         }
     )

@@ -260,6 +260,11 @@ def choose_field_path(features: int) -> FieldPath:
     raise BadInput(f"CUZKLAB_FIELD={wanted}: unknown; one of {names}")
 
 
+def compile_path(compiler: Compiler, field: FieldPath) -> Path:
+    """The library of a multiply path, compiled if need be."""
+    return _compile(compiler, _SOURCES, field.options, f"host-{field.name}", field.vector_sources, field.vector_options)
+
+
 @dataclass(frozen=True)
 class Native:
     """A loaded library, and how it was made."""
@@ -277,7 +282,7 @@ _loading = threading.Lock()  # the first callers wait for one build instead of e
 def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | None, kernels: Path | None) -> Native:
     compiler = find_compiler()
     field = choose_field_path(cpu_features(compiler))
-    path = _compile(compiler, _SOURCES, field.options, f"host-{field.name}", field.vector_sources, field.vector_options)
+    path = compile_path(compiler, field)
     library = ctypes.CDLL(str(path))
     _declare(library)
     return Native(library, path, field.name, compiler.identity.splitlines()[0])

@@ -10,7 +10,7 @@ from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waiting_
 from cuzklab.check.findings import Exploration, Finding, Step
 from cuzklab.check.model import Fault, Model, State
 from cuzklab.check.search import LARGE, Budget, LimitReached, Progress, Survey, real_schedule, survey
-from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, tidy
+from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, shows, tidy
 from cuzklab.check.starvation import starved
 from cuzklab.check.symmetry import Symmetry
 from cuzklab.check.words import claim_message, deadlock_message, fault_message, leak_message, starvation_message
@@ -109,7 +109,8 @@ def explore(
     futures = Futures(model)
     judged = watched(model, claims)
     found = _causes(model, futures, seen, judged)
-    quests = [Quest(_goal(model, futures, item, judged, seen.symmetry), _first_schedule(seen, item)) for item in found]
+    goals = [_goal(model, futures, item, judged, seen.symmetry) for item in found]
+    quests = [Quest(goal, _shown(model, goal, seen, item)) for goal, item in zip(goals, found, strict=True)]
     if shortest and not seen.stopped:
         try:
             shorten(model, quests, budget, seen.reduction, seen.symmetry)
@@ -133,6 +134,19 @@ def explore(
         tuple(f"{effect} @ {where}" for effect, where in sorted(model.caught)), programs, queue_bound,
         seen.depth,
     )  # fmt: skip
+
+
+def _shown(model: Model, goal: Goal, seen: Survey, item: _Found) -> list[int]:
+    """A schedule that shows a cause.
+
+    The states of a search that merges equal actors stand for others, too: what is waited for there may have another
+    actor's name, so the schedule is tried under each exchange of them.
+    """
+    schedule = _first_schedule(seen, item)
+    if seen.symmetry is None or item.cause.kind == "claim" or shows(model, goal, schedule):
+        return schedule
+    renamed = ([renaming.slot(slot) for slot in schedule] for renaming in seen.symmetry.all_renamings())
+    return next((named for named in renamed if shows(model, goal, named)), schedule)
 
 
 def _first_schedule(seen: Survey, item: _Found) -> list[int]:
@@ -198,6 +212,8 @@ def _causes(model: Model, futures: Futures, seen: Survey, judged: Sequence[Watch
         item.states.append((state, slot))
         item.add_place([(slot, "", node)])
     for state in seen.blocked:
+        if seen.stopped and len(blocked_slots(model, state)) < len(model.living(state)):
+            continue  # somebody fails next, and what it may do then for the others is known after a whole search only
         for core in cores(model, futures, state, waits_for_ever(model, futures, state)):
             cause = _core_cause(model, state, core)
             item = found.setdefault(cause, _Found(cause))

@@ -14,7 +14,15 @@ ENDED = 1
 MAX_LOCKS = 6  # what an actor holds is one of 64 sets, a bit of a word each
 
 
-@njit(cache=True)
+def _compiled(function):
+    """Compiled, and kept on the disk where there is room: a read-only installation without a home has none."""
+    try:
+        return njit(cache=True)(function)
+    except RuntimeError:  # numba found no folder that it may write to
+        return njit(function)
+
+
+@_compiled
 def _mix(value):
     """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -22,7 +30,7 @@ def _mix(value):
     return value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True)
+@_compiled
 def _share(slot, value):
     """What a slot adds to the hash of a state; nothing while it is 0."""
     if value == 0:
@@ -30,7 +38,7 @@ def _share(slot, value):
     return _mix((np.uint64(slot) << np.uint64(16) | np.uint64(value)) + np.uint64(0x9E3779B97F4A7C15))
 
 
-@njit(cache=True)
+@_compiled
 def hash_of(row):
     found = np.uint64(0)
     for slot in range(row.shape[0]):
@@ -38,7 +46,7 @@ def hash_of(row):
     return found
 
 
-@njit(cache=True)
+@_compiled
 def row_hash(node, version, values, count):
     found = _mix(np.uint64(node) << np.uint64(20) | np.uint64(version))
     for place in range(count):
@@ -46,7 +54,7 @@ def row_hash(node, version, values, count):
     return found
 
 
-@njit(cache=True)
+@_compiled
 def rehash(places, hashes, count):
     """Put the first states into an empty table again."""
     mask = np.uint64(places.shape[0] - 1)
@@ -57,7 +65,7 @@ def rehash(places, hashes, count):
         places[place] = number
 
 
-@njit(cache=True)
+@_compiled
 def _find_row(state, node, nodes, reads, rows, row_values, row_places, values):
     """The number of the move of a node under the values that its effect reads; −1 if it is not known."""
     first, count, version = nodes[node, 0], nodes[node, 1], nodes[node, 2]
@@ -82,7 +90,7 @@ def _find_row(state, node, nodes, reads, rows, row_values, row_places, values):
         place = (place + np.uint64(1)) & mask
 
 
-@njit(cache=True)
+@_compiled
 def _dormant(state, user, mover, parents):
     """Whether an actor cannot act before the mover moves."""
     while state[user] <= ENDED:
@@ -92,7 +100,7 @@ def _dormant(state, user, mover, parents):
     return False
 
 
-@njit(cache=True)
+@_compiled
 def _alone(state, slot, row, rows, keys, users, guards, held, actors, parents):
     """Whether a move need not be interleaved with those of others; see `reduction`."""
     for index in range(rows[row, 6], rows[row, 6] + rows[row, 7]):
@@ -108,7 +116,7 @@ def _alone(state, slot, row, rows, keys, users, guards, held, actors, parents):
     return True
 
 
-@njit(cache=True)
+@_compiled
 def _order(state, groups, families, classes, order):
     """The places of the members of each group, sorted by where they stand; the number of the order, 0 for "as is".
 
@@ -149,7 +157,7 @@ def _order(state, groups, families, classes, order):
     return number
 
 
-@njit(cache=True)
+@_compiled
 def search(
     states, hashes, parents_of, vias, names, places, counts, limit, waiting, redo,
     actors, actor_parents, nodes, reads, rows, row_values, row_places, changes, keys, faults,

@@ -1,17 +1,18 @@
 """Why a mutant that the checker passes is harmless: what is different about it, since nothing is wrong.
 
 The effect says what its being there, or its place, is worth: that table was reviewed, and a survivor that no row speaks
-of is an error. Beside it stands what is derived: which effects a lock spans now, and what device memory a call takes.
+of has no reason. Beside it stands what is derived: which effects a lock spans now, and what device memory a call takes.
 """
 
-from cuzklab.check.mutations import Facts, Mutation
+from cuzklab.check.judging import Facts
+from cuzklab.check.mutants import Mutation
 from cuzklab.units import format_size
 
 # By the name of an effect that was dropped.
 DROPPED = {
     "DeviceSync": "a call that waits for the idle device follows before anything depends on it",
     "TrimPool": "what the pool keeps is not missed at this size of memory",
-    "Pin": "the copy is made from pageable memory: slower, and the call waits for its end",
+    "Pin": "pinned memory only makes the copy fast",
     "Unpin": "pooled memory stays pinned in any case; it goes back to the pool later",
     "WaitEvent": "another wait for the same stream stands before the first use",
     "FreeHost": "host memory is freed when the partition has its outcome: more of it at a time",
@@ -25,10 +26,10 @@ MOVED = {
     "Launch": "a kernel at another moment, with its data there: only timing",
     "Upload": "the copy is queued at another moment and done before its first use: only timing",
     "WaitEvent": "the stream waits from another moment on, before the first use",
-    "DeviceSync": "the device is waited for at another moment; it was idle of what matters",
+    "DeviceSync": "the device is waited for at another moment, and nothing in between relied on it",
     "TrimPool": "the pool is trimmed at another moment; memory suffices before and after",
-    "Pin": "pages are locked at another moment, before the copy or without need",
-    "Unpin": "pages are unlocked at another moment, after the copy",
+    "Pin": "pages are locked at another moment",
+    "Unpin": "pages are unlocked at another moment, with no copy from them under way",
     "Free": "memory is given back at another moment, after its last use",
     "FreeHost": "host memory is given back at another moment, after the copy",
     "Join": "the thread is waited for at another moment, before anything needs what it makes",
@@ -45,12 +46,9 @@ MOVED = {
 
 
 def reason_of(mutation: Mutation, before: Facts, after: Facts, vram_bytes: int) -> str:
-    """In words, why a mutant that was passed is harmless.
+    """In words, why a mutant that was passed is harmless; empty where no reason is on record.
 
-    Raises
-    ------
-    LookupError
-        There is no reason on record: the checker has missed something, or the table has.
+    Then either the checker has missed something or the table has, and whoever asks must say so.
     """
     changes: list[str] = []
     longer = sorted(f"{effect} under {lock}" for lock, effect in after.under_locks - before.under_locks)
@@ -64,8 +62,10 @@ def reason_of(mutation: Mutation, before: Facts, after: Facts, vram_bytes: int) 
             f"peak memory {format_size(after.peak_bytes)} instead of {format_size(before.peak_bytes)}, within "
             f"{format_size(vram_bytes)}"
         )
+    if after.from_pageable and not before.from_pageable:
+        changes.append("the copy is made from pageable memory: slower, and the call waits for its end")
     name = mutation.effect.partition(" ")[0]
     table = DROPPED if mutation.kind == "drop" else MOVED
     if name not in table:
-        raise LookupError(f"no reason on record why this is harmless: {mutation}")
+        return ""
     return "; ".join([table[name], *changes])

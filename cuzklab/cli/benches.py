@@ -34,7 +34,7 @@ def bench_kernels(
     The floor is what the machine's multiplier, measured before, would take for the arithmetic alone. The host's peer
     (blst, extra `bench`) runs in the same run; a GPU's peers were measured once, on the card that is named.
     """
-    names, powers = [name for name in kernels.split(",") if name], _powers(sizes)
+    names, powers = [name for name in kernels.split(",") if name], powers_of(sizes)
     if backend_in_force(backend) == "cuda":
         _cuda(names, powers, repeats or _CUDA_REPEATS, phases, as_json)
     else:
@@ -108,7 +108,8 @@ def _shown(row: dict[str, Any], *, threads: int | None = None, minimum: float = 
     return shown
 
 
-def _powers(text: str) -> list[int] | None:
+def powers_of(text: str) -> list[int] | None:
+    """Powers of two given by the user; None where none are."""
     if not text:
         return None
     first, colon, last = text.partition(":")

@@ -2,12 +2,14 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from cuzklab.cli.mutations import check_mutations
 from cuzklab.cli.options import (
+    INTERRUPTED,
     Json,
     Out,
     Parameters,
@@ -21,8 +23,6 @@ from cuzklab.cli.options import (
 )
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
-
-INTERRUPTED = 130  # exit status, as a shell gives it after Ctrl-C
 
 
 @app.command()
@@ -55,29 +55,38 @@ def check(
             "unsafe again. Exact to the byte, unless a step is given.",
         ),
     ] = None,
-    processes: Annotated[int | None, typer.Option(min=1, help="Of --sweep; all cores by default.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Of --sweep and --mutations; all cores by default.")
+    ] = None,
     mutations: Annotated[
         bool,
-        typer.Option("--mutations", help="Instead: check every single mutation of the policy, which must be safe."),
+        typer.Option(
+            "--mutations",
+            help="Instead: check every single mutation of the policy, which must be safe; 2 workers, 2 partitions.",
+        ),
     ] = False,
+    journal: Annotated[
+        Path | None,
+        typer.Option(help="Of --mutations: a file that keeps the verdicts, so that an interrupted run goes on."),
+    ] = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Explore every interleaving of a policy at 32 GiB PoRep sizes.
 
-    Exit status 0 safe (with --sweep: safe somewhere for each number of workers), 1 unsafe or not covered, 130 after
-    Ctrl-C, which prints what was covered.
+    Exit status 0 safe (with --sweep: safe somewhere for each number of workers; with --mutations: each is refused or
+    known to be harmless), 1 unsafe or not covered, 130 after Ctrl-C, which prints what was covered.
     """
+    if journal is not None and not mutations:
+        raise BadInput("--journal goes with --mutations")
     if mutations:
-        from cuzklab import policies
-
         if sweep is not None or replay is not None or out is not None:
             raise BadInput("--mutations goes with none of --sweep, --replay and --output")
-        check_mutations(policies.load(policy, **parameters_of(parameters)), size_of(vram, "--vram"), as_json)
+        check_mutations(policy, parameters_of(parameters), size_of(vram, "--vram"), processes, journal, as_json)
     elif sweep is not None:
         if replay is not None or out is not None:
             raise BadInput("--sweep goes with neither --replay nor --output")
-        _sweep(policy, sweep, workers or 4, partitions, devices, parameters, processes, as_json)
+        _sweep(policy, sweep, 4 if workers is None else workers, partitions, devices, parameters, processes, as_json)
     else:
         _check(
             policy, 2 if workers is None else workers, partitions, vram, devices, parameters, schedules,

@@ -1,11 +1,12 @@
 """The verb run: a design for real, with locks, kernels and proofs, or the same in virtual time."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
+from cuzklab.cli.engine import Urgent, print_failures, print_urgent, status_to, urgent_of
 from cuzklab.cli.options import (
     DEFAULT_STORE,
     BackendOrSim,
@@ -22,6 +23,7 @@ from cuzklab.cli.options import (
     print_table,
     size_of,
 )
+from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 if TYPE_CHECKING:
@@ -55,7 +57,20 @@ def run(
     ] = 1,
     seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
     stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
+    status_fd: Annotated[
+        int | None,
+        typer.Option(
+            help="Open file descriptor to which the run's state is written, a line of JSON ten times a second."
+        ),
+    ] = None,
     out: Out = None,
+    capture: Annotated[
+        bool, typer.Option("--capture", help="Run under Nsight Systems, and join what it captured with the run.")
+    ] = False,
+    nsys: Annotated[str, typer.Option("--nsys", help="The profiler of --capture; looked for by default.")] = "",
+    keep_report: Annotated[
+        Path | None, typer.Option("--keep-report", help="Keep the capture's .nsys-rep (it holds the environment).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a policy for real, with threads, locks, kernels and proofs: exit status 1 if a partition or a proof failed.
@@ -69,6 +84,12 @@ def run(
 
     where = backend_in_force(backend, simulated=True)
     design = policies.load(policy, **parameters_of(parameters))
+    if capture:
+        from cuzklab.cli.captures import run_captured
+
+        if where == "sim":
+            raise BadInput("--capture: a simulation is not a program that a profiler could see")
+        run_captured(out or new_run_place(DEFAULT_STORE, design.name), keep_report, as_json, nsys)
     if where == "sim":
         simulation = _in_virtual_time(
             design, hardware or "rtx5070ti-7995wx", workload, size_of(vram, "--vram"), proofs=proofs,
@@ -83,12 +104,13 @@ def run(
             _print_metrics(simulation)
             print(f"run  {stored.path}")
         raise typer.Exit(0 if simulation.outcome == "ok" else 1)
+    status = status_to(status_fd)
     with progress(f"run {design.name}") as report:
         result = run_live(
             design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers, in_flight=in_flight,
             synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
             urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
-            sample_stacks=stacks,
+            sample_stacks=stacks, status=status,
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))

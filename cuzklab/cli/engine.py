@@ -1,6 +1,6 @@
 """What simulate and run share about the engine: urgent proofs, and partitions that failed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -56,3 +56,33 @@ def print_failures(failures: Sequence[Any]) -> None:
     )  # fmt: skip
     if len(failures) > _MOST_FAILURES:
         print(f"and {len(failures) - _MOST_FAILURES} more partitions that failed")
+
+
+def status_to(descriptor: int | None) -> Callable[[Mapping[str, Any]], None] | None:
+    """Who is told what a live run is at: the reader of a pipe, with the GPU's own counters, where there is one."""
+    if descriptor is None:
+        return None
+    from cuzklab.live.status import StatusPipe
+    from cuzklab.trace.recorders.counters import Unreadable, gpu_sources, host_memory_source
+
+    if descriptor < 3:
+        raise BadInput(f"--status-fd {descriptor}: give the number of an open pipe, 3 or more")
+    try:
+        pipe = StatusPipe(descriptor)
+    except OSError as error:
+        raise BadInput(f"--status-fd {descriptor}: {error.strerror}") from None
+    sources = [*gpu_sources(), host_memory_source]
+    missing = [f"{source.what}: {source.reason}" for source in sources if isinstance(source, Unreadable)]
+    readable = [source for source in sources if not isinstance(source, Unreadable)]
+
+    def tell(state: Mapping[str, Any]) -> None:
+        counters: dict[str, float] = {}
+        for source in list(readable):
+            try:
+                counters.update(source())
+            except Exception as error:  # a counter that fails must not end the run; its reader is told
+                readable.remove(source)
+                missing.append(f"{source.__name__}: {type(error).__name__}: {error}")
+        pipe.write({**state, "counters": counters, "not_captured": missing})
+
+    return tell

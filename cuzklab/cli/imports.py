@@ -14,7 +14,13 @@ from cuzklab.progress import progress
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="An Nsight Systems export (.sqlite, or a folder of type parquetdir).")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="An Nsight Systems export (.sqlite, or a folder of type parquetdir), an engine's log, trace events"
+            " (.json, .json.gz), or a memory snapshot of PyTorch (.pickle)."
+        ),
+    ],
     out: Out = None,
     format_name: Annotated[
         str, typer.Option("--format", metavar="NAME", help="Its format; told from the file by default.")
@@ -35,7 +41,7 @@ def import_(
     from cuzklab.ingest import Options, import_file
     from cuzklab.trace.store import new_run_place
 
-    place = out or new_run_place(DEFAULT_STORE / "imported", file.name.removesuffix(".sqlite") or "capture")
+    place = out or new_run_place(DEFAULT_STORE / "imported", file.name.partition(".")[0] or "capture")
     with progress(f"import {file.name}", quiet=as_json and not sys.stderr.isatty()) as show:
         run = import_file(file, place, Options(keep_private, _locks(lock), show), format_name)
     if as_json:

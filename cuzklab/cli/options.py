@@ -42,6 +42,7 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to store the run.")]
 
 DEFAULT_STORE = Path("reports")
+INTERRUPTED = 130  # exit status, as a shell gives it after Ctrl-C
 
 
 def main() -> None:

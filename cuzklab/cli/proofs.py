@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cuzklab.cli.cost import Cost
 from cuzklab.cli.options import Backend, Json, Threads, app, backend_in_force, cores, emit
 from cuzklab.errors import BadInput
 from cuzklab.progress import part, progress
@@ -37,6 +38,7 @@ def setup(
     for path in out:
         if path.suffix not in _DIALECTS:
             raise BadInput(f"-o {path}: end the name in one of {', '.join(_DIALECTS)}, which tells what to write")
+    cost = Cost()
     system = read_r1cs(r1cs)
     makers = {"snarkjs": make_key, "bellman": bellman_setup}
     wanted = [name for name in makers if name in {_DIALECTS[path.suffix] for path in out}]
@@ -54,11 +56,12 @@ def setup(
     if as_json:
         files = [{"file": str(path), "dialect": _DIALECTS[path.suffix]} for path in out]
         facts = {"test_only": True, "constraints": system.constraints, "domain": system.domain}
-        emit({"key": str(out[0]), "files": files, **facts})
+        emit({"key": str(out[0]), "files": files, **facts, **cost.to_json()})
     else:
         for path in out:
             what = "verification key" if path.suffix in (".json", ".vk") else "test key"
             print(f"{path}: {what} for {system.constraints:,} constraints, domain {system.domain:,}")
+        print(cost)
 
 
 def _write_key(path: Path, key: Any) -> None:
@@ -110,6 +113,7 @@ def prove(
     from cuzklab.prover.prove import prove as make_proof
     from cuzklab.prover.prove import prove_many
 
+    cost = Cost()
     where = backend_in_force(backend)
     several = len(witness) > 1
     if several and out.suffix not in (".jsonl", ".bin"):
@@ -139,9 +143,9 @@ def prove(
         print("cuzklab: the key is a TEST KEY; the proof proves nothing to anybody", file=sys.stderr)
     if as_json:
         facts = {"proof": str(out), "public": str(public) if public else None, "proofs": len(made), "verified": True}
-        emit(facts | {"dialect": proving_key.dialect, "backend": where})
+        emit(facts | {"dialect": proving_key.dialect, "backend": where} | cost.to_json())
     else:
-        print(f"{out}: {f'{len(made)} proofs' if several else 'proof'}, verified ({where} backend)")
+        print(f"{out}: {f'{len(made)} proofs' if several else 'proof'}, verified ({where} backend); {cost}")
 
 
 def _write_proofs(out: Path, public: Path | None, made: list[tuple[Any, Any]]) -> None:

@@ -64,6 +64,14 @@ def report(
         Path | None,
         typer.Option("-o", "--output", help="Folder of the report; an interrupted one goes on. A new one by default."),
     ] = None,
+    capture: Annotated[
+        Path | None,
+        typer.Option(
+            "--capture",
+            metavar="FILE",
+            help="Nsight Systems capture of the very run that the report is about (-p run=DIRECTORY): joined first.",
+        ),
+    ] = None,
     deadline: Deadline = 1800,
     as_json: Json = False,
 ) -> None:
@@ -74,7 +82,10 @@ def report(
     from cuzklab.report import NotebookFailed, write_report
     from cuzklab.report.write import FAILING
 
-    given = _with_backend(experiment, parameters_of(parameters), backend, out)
+    chosen = parameters_of(parameters)
+    if capture is not None:
+        chosen["run"] = _joined(experiment, chosen.get("run", ""), capture)
+    given = _with_backend(experiment, chosen, backend, out)
     place = out or Path("reports") / f"{Path(experiment).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         with progress(f"report {experiment}") as show:
@@ -97,6 +108,18 @@ def report(
             print(f"runs     {folder}")
     if written.verdict["decision"] in FAILING:
         raise typer.Exit(1)
+
+
+def _joined(experiment: str, run: str, capture: Path) -> str:
+    """The directory of a run joined with its capture; stored beside the run's own."""
+    from cuzklab.cli.captures import attached
+
+    if not run:
+        raise BadInput(
+            f"--capture: {experiment} is not about one stored run; say which with -p run=DIRECTORY, or take the capture"
+            " with `cuzklab run --capture`"
+        )
+    return str(attached(Path(run), capture).path)
 
 
 def _with_backend(experiment: str, given: dict[str, str], backend: str, out: Path | None) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
+from cuzklab.cli.explain import explain_policy, explain_stored
 from cuzklab.cli.options import Json, Out, Parameters, app, count_of, emit, parameters_of, print_table, size_of
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
@@ -33,7 +34,12 @@ def simulate(
         ),
     ] = None,
     workload: Annotated[
-        str, typer.Option(help="Workload: a name, porep-shaped-N, or the path of a TOML file.")
+        str,
+        typer.Option(
+            "-w",
+            "--workload",
+            help="Workload: a name (mixed: a batch with arrivals), porep-shaped-N, or the path of a TOML file.",
+        ),
     ] = "porep-32g",
     proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 20,
     in_flight: Annotated[
@@ -44,7 +50,7 @@ def simulate(
     urgent: Urgent = None,
     seed: Annotated[int, typer.Option(help="First seed of the spread of stage times.")] = 0,
     seeds: Annotated[
-        int, typer.Option(help="Seeds to average over; 1 is a single simulation. For --calibrate 2 are usual.")
+        int, typer.Option(help="Seeds to average over; 1 is a single simulation. For --calibrate 3 are usual.")
     ] = 5,
     fits: Annotated[
         int, typer.Option(min=0, help="Near-equal fits of a calibrated profile that the interval takes in.")
@@ -53,6 +59,14 @@ def simulate(
         bool, typer.Option("--calibrate", help="Fit the profile's constants to runs or rows, and write a profile.")
     ] = False,
     iterations: Annotated[int, typer.Option(min=1, max=50, help="Of --calibrate: steps of the fit, at most.")] = 4,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say what limits it: replay a policy, or a stored live or simulated run, with a "
+            "tenth more of each resource.",
+        ),
+    ] = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -63,18 +77,32 @@ def simulate(
 
     cuzklab simulate --calibrate RUNS... -o mine.toml fits constants, reports each with an interval and which of them
     the data cannot tell, and writes the profile. A calibration that was interrupted goes on when it is started again.
+
+    cuzklab simulate POLICY --explain, or cuzklab simulate RUN --explain for a stored run, says what limits it.
     """
     if calibrate:
-        _calibrate(things or [], hardware, min(seeds, 2) if seeds == 5 else seeds, iterations, out, as_json)
+        _calibrate(things or [], hardware, min(seeds, 3) if seeds == 5 else seeds, iterations, out, as_json)
+        return
+    if explain and things and len(things) == 1 and (Path(things[0]) / "run.json").is_file():
+        explain_stored(Path(things[0]), hardware, seeds, as_json)
         return
     if not things or len(things) > 1:
         raise BadInput(f"simulate takes one policy, not {len(things or [])}; `cuzklab simulate --help` tells more")
     from cuzklab import policies
+    from cuzklab.profiles import load_workload
     from cuzklab.simulate import predict
 
     policy, hardware = things[0], hardware or "rtx5070ti-7995wx"
     values = parameters_of(parameters)
     knobs = {name: count_of(values.pop(name), f"-p {name}") for name in ("gw", "pw", "lookahead") if name in values}
+    if explain:
+        if urgent or out:
+            raise BadInput("--explain goes with neither --urgent nor --output")
+        explain_policy(
+            policies.load(policy, **values), hardware, workload, proofs, in_flight, knobs,
+            size_of(vram, "--vram") if vram else None, seed, seeds, as_json,
+        )  # fmt: skip
+        return
     with progress(f"simulate {policy}", quiet=as_json) as report:
         found = predict(
             policies.load(policy, **values), hardware, workload, proofs=proofs,
@@ -93,7 +121,9 @@ def simulate(
         [_figure(name, metric, found.intervals.get(name)) for name, metric in found.metrics.items()]
         + [{"figure": name, "value": f"none: {why}", "90 % of runs": ""} for name, why in found.reasons.items()]
     )
-    print_urgent(urgent_of(urgent), proofs, found.first.latency_s)
+    mixed_in = load_workload(workload).arriving(proofs * found.conditions["partitions"])
+    arrived = urgent_of(urgent) + [(kind.name, after) for kind, after in mixed_in]
+    print_urgent(arrived, proofs, found.first.latency_s)
     print_failures(found.first.failures)
     for note in found.notes:
         print(f"note: {note}")

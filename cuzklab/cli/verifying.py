@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cuzklab.cli.cost import Cost
 from cuzklab.cli.options import Json, Threads, app, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import Report, progress
@@ -32,15 +33,16 @@ def verify(
     from cuzklab.prover.files import read_key_or_vk, read_proof, read_public
     from cuzklab.prover.verify import verify as check
 
+    cost = Cost()
     if proof.suffix in _LINES or _is_compressed(proof):
-        _verify_file(key, proof, public, threads, as_json)
+        _verify_file(key, proof, public, threads, as_json, cost)
     if public is None:
         raise BadInput("--public: needed for a proof in a file of its own")
     verdict = check(read_key_or_vk(key), read_public(public), read_proof(proof))
     if as_json:
-        emit({"valid": verdict.valid, "why": verdict.why, "detail": verdict.detail})
+        emit({"valid": verdict.valid, "why": verdict.why, "detail": verdict.detail} | cost.to_json())
     else:
-        print("valid" if verdict.valid else f"not valid ({verdict.why}): {verdict.detail}")
+        print(f"valid; {cost}" if verdict.valid else f"not valid ({verdict.why}): {verdict.detail}")
     raise typer.Exit(0 if verdict.valid else 1)
 
 
@@ -53,7 +55,7 @@ def _is_compressed(path: Path) -> bool:
     return path.suffix == ".bin" or first >= b"\x80"
 
 
-def _verify_file(key: Path, proof: Path, public: Path | None, threads: int | None, as_json: bool) -> None:
+def _verify_file(key: Path, proof: Path, public: Path | None, threads: int | None, as_json: bool, cost: Cost) -> None:
     from cuzklab.prover.files import read_key_or_vk
     from cuzklab.prover.verify import prepare
     from cuzklab.prover.verify_many import verify_many
@@ -74,9 +76,9 @@ def _verify_file(key: Path, proof: Path, public: Path | None, threads: int | Non
         if not verdicts[i].valid
     ]
     if as_json:
-        emit({"valid": not invalid, "proofs": len(places), "invalid": invalid})
+        emit({"valid": not invalid, "proofs": len(places), "invalid": invalid} | cost.to_json())
     elif not invalid:
-        print("valid" if len(places) == 1 else f"valid: all {len(places):,} proofs")
+        print(f"valid; {cost}" if len(places) == 1 else f"valid: all {len(places):,} proofs; {cost}")
     else:
         print(f"not valid: {len(invalid):,} of {len(places):,} proofs")
         # The equation's own sentence says nothing more, and would break the lines of a terminal.

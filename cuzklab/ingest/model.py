@@ -30,11 +30,14 @@ class Options:
         waits for it and of the one in which it holds it.
     report : callable (share, words)
         Is told how far it is.
+    secrets : tuple of str
+        Values that must not get into any output, beside those that the file itself tells.
     """
 
     keep_private: bool = False
     locks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     report: Report = silent
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

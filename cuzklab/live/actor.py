@@ -56,6 +56,8 @@ class Actor:
         ``gpu0.w1/prep`` works for ``gpu0.w1``.
     subject : Partition or None
         The partition that it is at work on, as far as its effects tell.
+    effect : Effect or None
+        What it is at.
     result : object
         What the program returned.
     """
@@ -64,6 +66,7 @@ class Actor:
         self.name = name
         self.worker = name.partition("/")[0]
         self.subject = parent.subject if parent else None
+        self.effect: effects.Effect | None = None
         self.result: Any = None
         self.ended = self.joined = False
         self.pending_fault: PolicyFault | None = None
@@ -113,6 +116,7 @@ class Actor:
     def _perform(self, effect: effects.Effect) -> Any:
         self._run.board.check()
         raise_pending(self)
+        self.effect = effect
         pacing = self._run.pacing
         pacing.enter(self, effect)
         subject = getattr(effect, "partition", None)

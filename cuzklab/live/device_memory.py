@@ -123,6 +123,11 @@ class DeviceMemory:
         self._under_way = [one for one in self._under_way if not one.work.done]
         return next((one for one in self._under_way if buffer in one.buffers and (one.writes or not writing)), None)
 
+    def holdings(self) -> tuple[Buffer, ...]:
+        """What is allocated, oldest first."""
+        with self._mutex:
+            return tuple(self.live)
+
     def owners(self) -> tuple[str, ...]:
         """The actors that have memory allocated."""
         with self._mutex:

@@ -13,6 +13,7 @@ from cuzklab.live.circuit import MIN_LOG2_DOMAIN, TestCircuit, circuit_with_test
 from cuzklab.live.place import Place, place
 from cuzklab.live.run import Ended, Run
 from cuzklab.live.stages import Groth16
+from cuzklab.live.status import Tell, snapshot
 from cuzklab.policies.engine import EngineConfig, Failure, Outcome, Urgent, engine_programs, failure_of
 from cuzklab.policies.model import Gpu, Partition, Priority, WaitFor
 from cuzklab.policies.requests import batch_partitions, urgent_partitions
@@ -129,6 +130,7 @@ def run_live(
     seed: int = 1,
     deadline_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
+    status: Tell | None = None,
     record: bool = True,
     sample_stacks: bool = False,
 ) -> LiveResult:
@@ -167,6 +169,8 @@ def run_live(
         A run that takes longer is stopped, and says who waited for what.
     progress : callable (done, total), optional
         Told from time to time how many partitions have an outcome.
+    status : callable (mapping), optional
+        Told ten times a second what the run is at: see `cuzklab.live.status.snapshot`, with `total` beside `outcomes`.
     record : bool
         False records nothing; then there are no metrics but the wall time.
     sample_stacks : bool
@@ -222,7 +226,14 @@ def run_live(
         groth16.make_jobs(chain(*batch_partitions(config, sizes), *urgent_partitions(config)))
         began = time.monotonic()
         run = Run(devices, groth16, recorder)
-        ended = run.execute(programs, deadline_s, (lambda done: progress(done, total)) if progress else None)
+
+        def tell(done: int) -> None:
+            if progress:
+                progress(done, total)
+            if status:
+                status({**snapshot(run), "total": total})
+
+        ended = run.execute(programs, deadline_s, tell)
         wall_s = time.monotonic() - began
         notes, facts = where.notes(threads, devices), [where.facts(device) for device in devices]
     finally:
@@ -297,6 +308,8 @@ def _workload(workload: Workload | str | int) -> tuple[int, int]:
         workload = f"porep-shaped-{workload}"
     if isinstance(workload, str):
         workload = load_workload(workload)
+    if workload.arrivals:
+        raise BadInput(f"workload {workload.name}: a live run takes arrivals one by one, as urgent proofs")
     log2_domain = workload.shape.domain.bit_length() - 1
     if workload.shape != scaled_shape(log2_domain, workload.shape.name):
         raise BadInput(

@@ -113,6 +113,11 @@ class Channel:
         self._items: list[Any] = []
         self._changed = board.condition()
 
+    @property
+    def length(self) -> int:
+        """How many items it holds; the board's mutex is held."""
+        return len(self._items)
+
     def put(self, actor: Waiter, item: Any) -> int:
         """Put it behind those of its own and of higher priority; blocks while the queue is full for it."""
         with self._board.mutex:

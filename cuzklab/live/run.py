@@ -134,6 +134,20 @@ class Run:
     def memory(self, gpu: model.Gpu) -> DeviceMemory:
         return self._memories[gpu.index]
 
+    @property
+    def actors(self) -> tuple[Actor, ...]:
+        """Those that have been started; the board's mutex is held."""
+        return tuple(self._actors)
+
+    @property
+    def things(self) -> tuple[Any, ...]:
+        """The shared things that exist; the board's mutex is held."""
+        return tuple(self._things.values())
+
+    @property
+    def memories(self) -> tuple[DeviceMemory, ...]:
+        return tuple(self._memories.values())
+
     def _thing(self, key: Any, make: Callable[[], Any]) -> Any:
         """A shared thing exists as soon as somebody names it."""
         thing = self._things.get(key)

@@ -127,7 +127,8 @@ class TransferRates:
     Attributes
     ----------
     pin_excludes_kernels : bool
-        Whether no stage's kernels are launched while pages are locked or unlocked, and one buffer at a time is.
+        Whether changes of memory mappings (locking and unlocking pages, giving memory back) go one at a time, and never
+        beside a stage's kernels.
     """
 
     pinned_bytes_per_s: float = bounds(0, above=True)
@@ -146,10 +147,13 @@ class Engine:
     ----------
     early_memory_share : float
         Part of a partition's memory that is in use from the start of its synthesis; the rest comes with its progress.
+    pickup_s : float
+        On a GPU worker, from taking a partition to the start of its call: two workers hide each other's.
     """
 
     early_memory_share: float = bounds(0, 1)
     source: str = bounds()
+    pickup_s: float = bounds(default=0.0)
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,24 @@ from cuzklab.stages import POREP_32G, CircuitShape
 
 _SCALED_NAME = re.compile(r"porep-shaped-([0-9]{1,2})")
 MIN_LOG2_DOMAIN, MAX_LOG2_DOMAIN = 6, 32
+_MAX_ARRIVALS = 1000
 PRIORITIES = ("normal", "high", "critical")
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A proof of another kind that arrives when a share of the batch's partitions, 0 to 1, have an outcome."""
+
+    workload: "Workload"
+    after_share: float
 
 
 @dataclass(frozen=True)
 class Workload:
     """What is proved: the circuit of a partition, and how many partitions make a proof.
 
-    `priority` is normal, high or critical: which goes first where proofs of several kinds wait.
+    `priority` is normal, high or critical: which goes first where proofs of several kinds wait. `arrivals` are proofs
+    of other kinds that come while a batch of this one is under way.
     """
 
     name: str
@@ -36,6 +46,11 @@ class Workload:
     shape: CircuitShape
     digest: str = ""
     priority: str = "normal"
+    arrivals: tuple[Arrival, ...] = ()
+
+    def arriving(self, partitions: int) -> tuple[tuple["Workload", int], ...]:
+        """The arrivals of a batch of so many partitions: each kind, and after how many outcomes it comes."""
+        return tuple((one.workload, int(one.after_share * partitions)) for one in self.arrivals)
 
 
 def workload_names() -> tuple[str, ...]:
@@ -47,7 +62,8 @@ def load_workload(name_or_path: str | Path) -> Workload:
     """A workload by name, from a TOML file, or `porep-shaped-N` for a small one with a domain of 2^N rows.
 
     A file has either a section [circuit] with every number of the shape, or a section [scaled] with `log2_domain` or
-    `constraints`: then the other numbers are in the ratios of the 32 GiB PoRep partition.
+    `constraints`: then the other numbers are in the ratios of the 32 GiB PoRep partition. Or it names another workload
+    as its `batch`, and in sections [[arrival]] proofs of other kinds that come in between.
 
     Raises
     ------
@@ -58,9 +74,11 @@ def load_workload(name_or_path: str | Path) -> Workload:
         return scaled_workload(int(match[1]))
     path = find_profile("workloads", name_or_path)
     document, digest = read_toml(path)
+    if "batch" in document:
+        return _mixed(path, document, digest)
     refuse_unknown(path, "", document, {"title", "source", "partitions_per_proof", "priority", "circuit", "scaled"})
     if ("circuit" in document) == ("scaled" in document):
-        raise BadInput(f"{path}: write one of the sections [circuit] and [scaled]")
+        raise BadInput(f"{path}: write one of the sections [circuit] and [scaled], or a batch with arrivals")
     title, source = (read_value(path, key, document, str, {}) for key in ("title", "source"))
     partitions = read_value(path, "partitions_per_proof", document, int, {"least": 1, "most": 10_000})
     priority = read_value(path, "priority", {"priority": PRIORITIES[0], **document}, str, {})
@@ -72,6 +90,33 @@ def load_workload(name_or_path: str | Path) -> Workload:
     else:
         shape = _circuit(path, read_table(path, "circuit", document))
     return Workload(path.stem, title, source, partitions, shape, digest, priority)
+
+
+def _mixed(path: Path, document: Mapping[str, Any], digest: str) -> Workload:
+    """A batch of one workload with arrivals of others."""
+    refuse_unknown(path, "", document, {"title", "source", "batch", "arrival"})
+    title, source, name = (read_value(path, key, document, str, {}) for key in ("title", "source", "batch"))
+    entries = document.get("arrival")
+    if not isinstance(entries, list) or not 1 <= len(entries) <= _MAX_ARRIVALS:
+        raise BadInput(f"{path}: a batch needs 1 to {_MAX_ARRIVALS} sections [[arrival]]")
+    batch, arrivals = _unmixed(path, "batch", name), []
+    for number, entry in enumerate(entries, 1):
+        prefix = f"arrival {number}."
+        if not isinstance(entry, dict):
+            raise BadInput(f"{path}: arrival must be sections [[arrival]]")
+        refuse_unknown(path, prefix, entry, {"workload", "after_share"})
+        kind = _unmixed(path, f"{prefix}workload", read_value(path, f"{prefix}workload", entry, str, {}))
+        arrivals.append(Arrival(kind, read_value(path, f"{prefix}after_share", entry, float, {"most": 1})))
+    return replace(batch, name=path.stem, title=title, source=source, digest=digest, arrivals=tuple(arrivals))
+
+
+def _unmixed(path: Path, field: str, name: str) -> Workload:
+    """A shipped workload that another file names; a mixed one is refused, so files cannot name each other in a ring."""
+    if name.endswith(".toml"):
+        raise BadInput(f"{path}: field {field} is {name!r}; write the name of a workload that is shipped")
+    if not _SCALED_NAME.fullmatch(name) and "batch" in read_toml(find_profile("workloads", name))[0]:
+        raise BadInput(f"{path}: field {field}: {name} has arrivals itself")
+    return load_workload(name)
 
 
 def scaled_shape(log2_domain: int, name: str = "") -> CircuitShape:

@@ -15,8 +15,14 @@ import plotly.graph_objects as go
 from IPython.display import HTML, display
 
 from cuzklab.report import tables
+from cuzklab.report.canvas import Picture
+from cuzklab.report.canvas.merge import thinned
+from cuzklab.report.canvas.scripts import frame as frame_of
 from cuzklab.report.figures import Absent
-from cuzklab.report.html import PLOTLY, STYLE_ONLY
+from cuzklab.report.html import EMBEDS_TIMELINE, PLOTLY, STYLE_ONLY
+
+# Bars of a timeline that a page carries: two megabytes or so.
+MOST_BARS = 200_000
 
 _PROGRESS_INTERVAL_S = 0.3
 _told_at = float("-inf")
@@ -56,6 +62,14 @@ def figure(drawn: go.Figure | Absent) -> None:
     content = json.loads(drawn.to_json())
     description = (content["layout"].get("meta") or {}).get("description", "figure")
     display({PLOTLY: content, "text/plain": description}, raw=True)
+
+
+def canvas(picture: Picture) -> None:
+    """Show a picture of `report.canvas`, thinned where it is too large for a page; its words say so."""
+    kept = thinned(picture, MOST_BARS)
+    words = f"Timeline of {picture.title}: {len(picture):,} spans. {kept.note}".strip()
+    html = f"<figure>{frame_of(kept)}</figure>"
+    display({"text/html": html, "text/plain": words}, raw=True, metadata={EMBEDS_TIMELINE: True})
 
 
 def table(frame: pd.DataFrame, caption: str = "", *, fold: str = "", **options: Any) -> None:

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from cuzklab.atomic import atomic_write
+from cuzklab.report import stacks
+from cuzklab.report.canvas import scripts as canvas
 from cuzklab.report.markdown import Contents, render_markdown
-from cuzklab.report.stacks import script_hashes
 from cuzklab.report.tables import escape
 from cuzklab.report.theme import TITLE_HEIGHT
 
@@ -27,6 +28,8 @@ from cuzklab.report.theme import TITLE_HEIGHT
 STYLE_ONLY = "cuzklab_style"
 # Marks an output that holds a frame of `stacks`, whose scripts the page must allow.
 EMBEDS_STACKS = "cuzklab_stacks"
+# Marks an output that holds a frame of `canvas`, likewise.
+EMBEDS_TIMELINE = "cuzklab_timeline"
 PLOTLY = "application/vnd.plotly.v1+json"
 # What an output is shown as, the richest first.
 _MIME_ORDER = (PLOTLY, "text/html", "text/markdown", "image/svg+xml", "image/png", "text/plain")
@@ -136,8 +139,9 @@ def _output(output: Mapping[str, Any], page: Page) -> str:
         return f'<pre class="error">{escape(output["ename"])}: {escape(output["evalue"])}</pre>'
     if STYLE_ONLY in output.get("metadata", {}):
         return ""
-    if EMBEDS_STACKS in output.get("metadata", {}):
-        page.script_hashes = script_hashes()
+    for mark, hashes in ((EMBEDS_STACKS, stacks.script_hashes), (EMBEDS_TIMELINE, canvas.script_hashes)):
+        if mark in output.get("metadata", {}):
+            page.script_hashes = tuple(dict.fromkeys((*page.script_hashes, *hashes())))
     data = output.get("data", {})
     mime = next((mime for mime in _MIME_ORDER if mime in data), None)
     if mime is None:

@@ -50,8 +50,14 @@ class Report:
 
 
 def notebooks() -> dict[str, Path]:
-    """The notebooks that are shipped, by name."""
-    return {path.stem: path for path in sorted(resources.folder("notebooks").glob("*.ipynb"))}
+    """The notebooks that are shipped as reports, by name: those with a cell of parameters; others are to be worked in."""
+    shipped = sorted(resources.folder("notebooks").glob("*.ipynb"))
+    return {path.stem: path for path in shipped if _has_parameters(path)}
+
+
+def _has_parameters(notebook: Path) -> bool:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return any("parameters" in cell["metadata"].get("tags", ()) for cell in cells)
 
 
 def notebook_of(name: str | Path) -> Path:

@@ -29,15 +29,27 @@ FREE_CONSTANTS = (
     Constant("memory_share.page_locking", 0.5, 0.01, 1.0),
     Constant("memory_share.pageable_copy", 0.5, 0.01, 1.0),
     Constant("spread.synthesis", 0.4, 0.005, 0.5),
+    Constant("host.dealloc_s_per_byte", 0.4, 1e-12, 1e-8),
     Constant("engine.early_memory_share", 0.4, 0.01, 1.0),
+    Constant("engine.pickup_s", 0.5, 0.01, 2.0),
 )
 
-# Standard deviation of log(another measurement / this one). Published runs of one configuration differ by 4 % among
-# themselves; a sum of calls that wait for one another, and a share, vary more.
-SD_OF_KIND: Mapping[str, float] = {
-    "batch_average": 0.03, "steady_interval": 0.04, "prove_time": 0.05, "peak_host": 0.04, "duration": 0.05,
-    "share": 0.06, "call_occupancy": 0.06, "kernel_occupancy": 0.06, "peak_vram": 0.02, "wall": 0.03,
+# How far a simulated figure may be from a published one, as a share, by kind of metric.
+TOLERANCE: Mapping[str, float] = {
+    "batch_average": 0.07, "steady_interval": 0.07, "wall": 0.07, "prove_time": 0.15, "peak_host": 0.10,
+    "peak_vram": 0.02, "duration": 0.10, "share": 0.10, "call_occupancy": 0.10, "kernel_occupancy": 0.10,
 }  # fmt: skip
+_PROVE_TIME_OF_ONE_WORKER = 0.12  # calls that wait for nobody vary less
+
+
+def tolerance(kind: str, gpu_workers: int) -> float:
+    """How far a simulated figure of a kind may be from a published one, as a share."""
+    return _PROVE_TIME_OF_ONE_WORKER if kind == "prove_time" and gpu_workers == 1 else TOLERANCE[kind]
+
+
+def standard_deviation(kind: str, gpu_workers: int) -> float:
+    """Of log(measured / simulated) in a fit: the tolerance is taken for two of them."""
+    return tolerance(kind, gpu_workers) / 2
 
 
 def problem_of_rows(
@@ -78,9 +90,10 @@ def _target(row: PublishedRow, hardware: Hardware) -> Target:
     if row.metric is None:
         # Safely beyond the limit: an engine that is killed in one run of two was not seen to be killed.
         least_bytes = 1.04 * hardware.host.available_bytes
-        return Target(f"{row.words}: peak_host, at least", least_bytes, SD_OF_KIND["peak_host"], at_least=True)
+        sd = standard_deviation("peak_host", row.conditions["gw"])
+        return Target(f"{row.words}: peak_host, at least", least_bytes, sd, at_least=True)
     kind, words = row.metric.kind, f"{row.words}: {row.metric.label or row.metric.kind}"
-    return Target(words, row.metric.value, SD_OF_KIND[kind], kind=kind)
+    return Target(words, row.metric.value, standard_deviation(kind, row.conditions["gw"]), kind=kind)
 
 
 @dataclass(frozen=True)
@@ -150,9 +163,9 @@ def calibrate(
     place: Path | None = None,
     *,
     default_folder: Path,
-    seeds: tuple[int, ...] = (0, 1),
+    seeds: tuple[int, ...] = (0, 1, 2),
     iterations: int = 4,
-    replicates: int = 16,
+    replicates: int = 10,
     report: Report = lambda share, words="": None,
 ) -> CalibrationResult:
     """Fit a profile's constants and write the profile.
@@ -191,7 +204,10 @@ def calibrate(
     names = tuple(constant.name for constant in problem.constants)
     members = tuple(tuple(member[name] for name in names) for member in found.members)
     unidentified = tuple(one.name for one in found.constants if not one.identified)
-    source = f"fitted to {words} by `cuzklab simulate --calibrate`, {len(seeds)} seeds, {found.evaluations} points"
+    source = (
+        f"fitted to {words} by `cuzklab simulate --calibrate --hardware {base} --seeds {len(seeds)} "
+        f"--iterations {iterations}`, {found.evaluations} points; nothing was changed by hand"
+    )
     fixed = {name: problem.hardware.constant(name) for name in problem.measured}
     write_calibrated(
         base,

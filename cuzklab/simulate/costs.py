@@ -30,6 +30,7 @@ from cuzklab.policies.effects import (
 )
 from cuzklab.policies.model import Partition
 from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
+from cuzklab.simulate.exclusion import Exclusion
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
 from cuzklab.simulate.host import Demand, Job, Processor
 from cuzklab.simulate.host_memory import call_bytes
@@ -63,7 +64,7 @@ class Machine:
         self.kernels: dict[int, Fluid] = {}
         self.pcie: dict[int, Fluid] = {}
         self._emulated: dict[int, simpy.Resource] = {}
-        self._driver = simpy.Resource(env)
+        self._mappings = Exclusion(env)
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
         transfer = hardware.transfer
@@ -134,27 +135,34 @@ class Machine:
         return self._demands[key]
 
     def lock_pages(self, size_bytes: float, s_per_byte: float) -> Lasting:
-        """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages.
+        """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages."""
+        if size_bytes and s_per_byte:
+            demand = Demand(1, self._lock_share, _TRAFFIC_OF_PAGES / s_per_byte)
+            yield from self._change_mappings(size_bytes * s_per_byte, demand)
 
-        If the profile says that it excludes kernels, the driver has one lock in a process, given in order of arrival:
-        it is held while pages are locked or unlocked, and taken for a moment to launch a stage's kernels. What runs
-        goes on, and copies do.
+    def deallocation(self, size_bytes: int) -> Lasting:
+        """Giving memory back to the operating system: bytes · dealloc_s_per_byte on one thread."""
+        s_per_byte = self.hardware.host.dealloc_s_per_byte
+        if size_bytes and s_per_byte:
+            yield from self._change_mappings(size_bytes * s_per_byte, Demand(1, 0.0, _TRAFFIC_OF_PAGES / s_per_byte))
+
+    def _change_mappings(self, alone_s: float, demand: Demand) -> Lasting:
+        """Work on the process's memory mappings.
+
+        If the profile says that it excludes kernels, one thread at a time does such work, in order of arrival, and no
+        stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. Copies go on.
         """
-        if not (size_bytes and s_per_byte):
-            return
-        demand = Demand(1, self._lock_share, _TRAFFIC_OF_PAGES / s_per_byte)
-        if not self.hardware.transfer.pin_excludes_kernels:
-            yield self.processor.run(size_bytes * s_per_byte, demand).done
-            return
-        with self._driver.request() as turn:
-            yield turn
-            yield self.processor.run(size_bytes * s_per_byte, demand).done
+        excludes = self.hardware.transfer.pin_excludes_kernels
+        if excludes:
+            yield self._mappings.exclude()
+        yield self.processor.run(alone_s, demand).done
+        if excludes:
+            self._mappings.leave()
 
     def begin_launch(self, index: int) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
-        """Launch a stage: the driver's lock, the launch itself, and on an emulated device the wait for its turn."""
-        if self._driver.count:  # somebody locks pages; otherwise there is nothing to wait for
-            with self._driver.request() as turn:
-                yield turn
+        """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn."""
+        if self.hardware.transfer.pin_excludes_kernels:
+            yield self._mappings.share()
         if self.hardware.device.launch_s:
             yield self.pause(self.hardware.device.launch_s)
         if not self.hardware.device.kernels_on_host:
@@ -164,7 +172,9 @@ class Machine:
         return turn
 
     def end_launch(self, index: int, turn: simpy.resources.resource.Request | None) -> None:
-        """Let the next stage have its turn on an emulated device."""
+        """A stage is over: mappings may be changed, and the next stage of an emulated device has its turn."""
+        if self.hardware.transfer.pin_excludes_kernels:
+            self._mappings.leave()
         if turn is not None:
             self._emulated[index].release(turn)
 
@@ -173,12 +183,6 @@ class Machine:
         return self.processor.run(
             call_bytes(self.shape_of(partition)) * self.hardware.host.first_touch_s_per_byte, Demand(1)
         )
-
-    def deallocation(self, size_bytes: int) -> Job:
-        """Giving memory back to the operating system: bytes · dealloc_s_per_byte on one thread."""
-        seconds = size_bytes * self.hardware.host.dealloc_s_per_byte
-        traffic = _TRAFFIC_OF_PAGES / self.hardware.host.dealloc_s_per_byte if seconds else 0.0
-        return self.processor.run(seconds, Demand(1, 0.0, traffic))
 
 
 def compute(machine: Machine, effect: Compute) -> Job:
@@ -235,7 +239,7 @@ def unpin(machine: Machine, effect: Unpin) -> Lasting:
 
 def free_host(machine: Machine, effect: FreeHost) -> Lasting:
     """The thread that frees does it."""
-    yield machine.deallocation(effect.buffer.size_bytes).done
+    yield from machine.deallocation(effect.buffer.size_bytes)
 
 
 def alloc(machine: Machine, effect: Alloc) -> Lasting:

@@ -10,13 +10,10 @@ from typing import Any
 from cuzklab import resources
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, read_toml
-from cuzklab.simulate.calibrate import SD_OF_KIND
 from cuzklab.simulate.compare import DEFAULT_SEEDS, condition_key, simulate_rows
 from cuzklab.simulate.published import PublishedRow, row_of
 
 Report = Callable[[float, str], None]
-# A simulated change may differ from the published one by so many standard deviations of a quotient of two runs.
-_STANDARD_DEVIATIONS = 2.0
 
 
 @dataclass(frozen=True)
@@ -67,8 +64,8 @@ class Change:
         """``reproduced``, ``not reproduced``, ``no change, as published``, ``unresolved`` or ``not simulated``.
 
         A published change below what two runs of one configuration differ by is unresolved; one that was published as
-        none must not be larger than that in the simulation. Otherwise the sign must be the same, and the quotient of
-        the figures within two standard deviations of the published bounds, √2 times that of a figure of the kind.
+        none must not be larger than that in the simulation. Otherwise the sign must be the same, and the size within
+        the published bounds or as near to them as two runs of one configuration are to each other.
         """
         difference = self.difference
         if self.simulated is None:
@@ -79,7 +76,7 @@ class Change:
         if abs(difference.published) < difference.run_to_run:
             return "unresolved"
         same_sign = self.simulated * difference.published > 0
-        margin = _STANDARD_DEVIATIONS * math.sqrt(2) * SD_OF_KIND[difference.before.metric.kind]
+        margin = math.log1p(difference.run_to_run)
         least, most = math.log1p(difference.least) - margin, math.log1p(difference.most) + margin
         near = least <= math.log1p(self.simulated) <= most
         return "reproduced" if same_sign and near else "not reproduced"

@@ -290,6 +290,10 @@ class Interpreter:
         self._host_memory_changed()
 
     def _set_up_call(self, actor: Actor) -> Generator[simpy.Event, Any, None]:
+        """What a worker does between taking a partition and the policy's first step."""
+        if self.machine.hardware.engine.pickup_s:
+            yield self.machine.pause(self.machine.hardware.engine.pickup_s)
+            actor.took_ns = self.env.now  # the call begins here
         start_ns = self.env.now
         yield self.machine.call_setup(actor.partition).done
         if self.env.now > start_ns:
@@ -307,7 +311,7 @@ class Interpreter:
 
     def _give_back(self, partition: Partition, size_bytes: int) -> Generator[simpy.Event, Any, None]:
         """Memory of a partition that is done goes back in the background, and is in use until it has."""
-        yield self.machine.deallocation(size_bytes).done
+        yield from self.machine.deallocation(size_bytes)
         self._host_memory_changed()
         self._host_memory.give_back(partition, size_bytes)
         self._host_memory_changed()

@@ -146,7 +146,8 @@ def simulate(
     vram_bytes : int, optional
         Device memory, if not the hardware's.
     urgent : sequence of (workload, after)
-        Proofs of other kinds, of their workload's priority, that arrive when `after` partitions have an outcome.
+        Proofs of other kinds, of their workload's priority, that arrive when `after` partitions have an outcome; before
+        those that a mixed workload brings with it.
     seed : int
         Of the spread of stage times. The same seed gives the same result.
     record : bool
@@ -173,7 +174,8 @@ def simulate(
     if not 1 <= gpus <= 64:
         raise BadInput(f"gpus is {gpus}; it must be 1 to 64")
     devices = tuple(Gpu(index, vram_bytes, hardware.device.margin_bytes) for index in range(gpus))
-    kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
+    given = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
+    kinds = [*given, *workload.arriving(proofs * partitions)]
     try:
         config = EngineConfig(
             proofs, partitions, devices, in_flight, synthesis_workers, gpu_workers, lookahead,
@@ -204,8 +206,8 @@ def simulate(
         "gw": gpu_workers, "partitions": partitions, "lookahead": lookahead, "gpus": gpus, "vram_bytes": vram_bytes,
         "workload": workload.name, "hardware": hardware.name, "backend": "sim", "seed": seed,
     }  # fmt: skip
-    if kinds:
-        conditions["urgent"] = ", ".join(f"{kind.name} after {after}" for kind, after in kinds)
+    if given:
+        conditions["urgent"] = ", ".join(f"{kind.name} after {after}" for kind, after in given)
     recorder = interpreter.tracer.recorder
     found = figures(recorder, partitions, proofs)
     return Simulation(

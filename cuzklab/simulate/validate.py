@@ -9,6 +9,7 @@ from statistics import fmean, median
 from typing import Any
 
 from cuzklab.profiles import Hardware, load_hardware
+from cuzklab.simulate.calibrate import tolerance
 from cuzklab.simulate.compare import DEFAULT_SEEDS, Comparison, compare_with_published, condition_key, simulate_rows
 from cuzklab.simulate.predict import interval
 from cuzklab.simulate.published import PublishedRow, load_published
@@ -29,6 +30,12 @@ class ValidatedRow:
 
     comparison: Comparison
     interval: tuple[float, float] | None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the error is within the tolerance of the figure's kind; None where there is no error."""
+        error, row = self.comparison.error, self.comparison.row
+        return None if error is None else abs(error) <= tolerance(row.metric.kind, row.conditions["gw"])
 
     @property
     def covered(self) -> bool | None:
@@ -105,6 +112,7 @@ def table(validated: Sequence[ValidatedRow]) -> list[dict[str, Any]]:
                 else _words(row, one.comparison.simulated.value if one.comparison.simulated else None, ended),
                 "90 % of runs": " to ".join(_words(row, value, "") for value in one.interval) if one.interval else "",
                 "error_share": facts["error"],
+                "within tolerance": {True: "yes", False: "NO", None: ""}[one.met],
             }
         )
     return lines
@@ -141,6 +149,7 @@ def summary(validated: Sequence[ValidatedRow]) -> list[dict[str, Any]]:
                     {
                         "use": use, "figures": words, "rows": len(ones), "median_error_share": median(errors),
                         "largest_error_share": max(errors),
+                        "within_tolerance_share": fmean(bool(one.met) for one in ones),
                         "in_interval_share": fmean(bool(one.covered) for one in ones),
                     }
                 )  # fmt: skip
@@ -149,7 +158,7 @@ def summary(validated: Sequence[ValidatedRow]) -> list[dict[str, Any]]:
         lines.append(
             {
                 "use": "outcomes", "figures": "out of memory, with every seed", "rows": len(outcomes),
-                "median_error_share": None, "largest_error_share": None,
+                "median_error_share": None, "largest_error_share": None, "within_tolerance_share": None,
                 "in_interval_share": fmean(one.same_outcome for one in outcomes),
             }
         )  # fmt: skip
@@ -185,10 +194,22 @@ def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[st
         and not one.comparison.row.fit
         and one.comparison.row.metric.kind in THROUGHPUT_KINDS
     ]
+    comparisons = [one.comparison for one in validated]
+    missed = [
+        f"{one.row.metric.kind.replace('_', ' ')} of {one.row.words} ({one.error:+.1%})"
+        for one, verdict in zip(comparisons, validated, strict=True)
+        if verdict.met is False
+    ]
+    missed += [
+        f"{one.row.outcome} of {one.row.words} not with every seed"
+        for one in comparisons
+        if one.outcomes and one.row.metric is None and not one.same_outcome
+    ]
     wrong = [one.difference.words for one in changes if one.verdict == "not reproduced"]
     sentence = (
         f"{len(predicted)} predictions of throughput have a median error of {median(predicted):.1%} and a largest of "
-        f"{max(predicted):.1%}; not reproduced: {', '.join(wrong) or 'no change'}."
+        f"{max(predicted):.1%}; missed: {', '.join(missed) or 'no row'}; "
+        f"not reproduced: {', '.join(wrong) or 'no change'}."
     )
     return {
         "question": "Does the simulator predict what was published?",

@@ -18,7 +18,10 @@ NULL = np.iinfo(np.int64).min
 class Tables(Protocol):
     """What a run can be written from: a `Recorder`, or `Columns`."""
 
-    def table(self, name: str) -> pa.Table: ...
+    lost: Mapping[str, int]
+    notes: tuple[str, ...]
+
+    def batches(self, name: str) -> Iterator[pa.Table]: ...
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,10 @@
 """The compiled search finds what the plain one finds: states by number, and every finding; and it is fast."""
 
+import os
 import random
+import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -16,6 +20,7 @@ from cuzklab.stages import POREP_32G, partition_sizes
 from cuzklab.units import GiB
 from tests.check.programs import LOCKS, SIZES, plain
 from tests.check.random_programs import system
+from tests.conftest import ROOT
 
 NEVER = 10**9
 
@@ -115,3 +120,17 @@ def test_three_hundred_thousand_states_a_second_without_reduction():
         rates.append(found.states / (time.process_time() - began))
     assert found.states > 700_000 and not found.stopped
     assert max(rates) >= 300_000  # of CPU time: others may use the machine
+
+
+@pytest.mark.slow
+def test_compiled_code_works_where_nothing_can_be_kept(tmp_path):
+    """Numba keeps it in the package's folder or in the user's cache; here a file stands in the place of either."""
+    shutil.copytree(ROOT / "cuzklab", tmp_path / "cuzklab", ignore=shutil.ignore_patterns("__pycache__", "_share"))
+    (tmp_path / "cuzklab" / "check" / "__pycache__").touch()
+    code = "import numpy; from cuzklab.check import kernel; print(kernel.hash_of(numpy.zeros(3, numpy.uint16)))"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100,
+        env=environment | {"HOME": "/dev/null/home", "XDG_CACHE_HOME": "/dev/null/cache", "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")

@@ -111,3 +111,15 @@ def test_replay_follows_the_schedule(ordered):
 def test_replay_refuses_another_schedule(ordered, nested):
     with pytest.raises(BadInput, match=r"step \d+: w\d does .*, not "):
         replay(ordered.exploration, nested.findings[0])
+
+
+def test_a_search_that_was_cut_off_reports_nothing_that_a_whole_one_would_not():
+    """Who may still set a waiting actor free is known when all that can be reached is."""
+    whole = check(load("phase10_ticket"), workers=3, partitions=2, vram_bytes=16 * GiB, shortest=False)
+    assert whole.complete and {finding.kind for finding in whole.findings} == {"oom"}
+    for states in (3_000, 6_000, 9_000, 12_000):
+        part = check(
+            load("phase10_ticket"), workers=3, partitions=2, vram_bytes=16 * GiB, shortest=False, max_states=states
+        )
+        assert not part.complete
+        assert {finding.kind for finding in part.findings} <= {"oom"}

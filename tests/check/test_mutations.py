@@ -1,8 +1,14 @@
 """Every single mutation of the safe policies: refused, or harmless for a reason that is on record."""
 
+import re
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
-from cuzklab.check.mutations import MutantPolicy, judge, judge_all, mutations
+from cuzklab.check.judging import Facts, judge, judge_all, judged
+from cuzklab.check.mutants import MutantPolicy, Mutation, walk
+from cuzklab.check.mutations import mutations
 from cuzklab.check.survivors import DROPPED, MOVED, reason_of
 from cuzklab.errors import BadInput
 from cuzklab.policies import load
@@ -13,31 +19,71 @@ from tests.cli.command import cuzklab
 
 GPU, SIZES = Gpu(0, 16 * GiB), partition_sizes(POREP_32G)
 
-# For each policy: drops and swaps, how many of them are refused, and the drops that are not. (The others take minutes:
-# `cuzklab check phase12 --mutations`.)
+# Every mutant of these was checked; those that survive are listed beside, with the reason why each is harmless:
+# `cuzklab check POLICY --mutations` makes the list anew. How many there are, and how many are refused:
 TABLE = {
-    "phase7": (38, 26, set()),
-    "phase8": (39, 26, set()),
-    "phase9": (49, 28, {"Pin p0.0.abc", "DeviceSync gpu0", "TrimPool gpu0"}),
-    "phase10_reservation": (55, 32, {"Pin p0.0.abc", "TrimPool gpu0"}),
+    "phase8": (289, 199),
+    "phase9": (494, 300),
+    "phase10_reservation": (618, 356),
+    "resident": (387, 253),
 }
+SURVIVORS = Path(__file__).parent / "survivors.tsv"
+
+
+def survivors() -> dict[str, dict[str, str]]:
+    """For each policy its mutants that survive, without line numbers, and why they may."""
+    found = {policy: {} for policy in TABLE}
+    for line in SURVIVORS.read_text().splitlines():
+        policy, mutation, reason = line.split("\t")
+        found[policy][mutation] = reason
+    return found
+
+
+def named(design) -> list[tuple[str, Mutation]]:
+    """Every mutation with its name in the list: without a line number, but with a number where two read alike."""
+    seen, found = Counter(), []
+    for mutation in mutations(design, GPU, SIZES):
+        name = re.sub(r"\.py:\d+\)", ".py)", str(mutation))
+        seen[name] += 1
+        found.append((name if seen[name] == 1 else f"{name} ({seen[name]})", mutation))
+    return found
+
+
+def judged_as_listed(policy: str, step: int) -> None:
+    """Every so many-th mutant is refused, or listed with the reason that it gets."""
+    design, listed = load(policy), survivors()[policy]
+    some = named(design)[step // 2 :: step]
+    assert len(some) >= 2
+    for name, mutation in some:
+        found = judged(design, mutation, 16 * GiB)
+        assert not found.undecided
+        assert (found.survived, found.reason) == (
+            name in listed, listed.get(name, "")
+        ), (policy, name, found.kinds)  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", TABLE)
+def test_the_list_of_survivors_is_of_the_mutants_that_there_are(policy):
+    everyone = [name for name, _ in named(load(policy))]
+    listed = survivors()[policy]
+    assert (len(everyone), sum(one not in listed for one in everyone)) == TABLE[policy]
+    assert set(listed) <= set(everyone) and all(listed.values())
+
+
+@pytest.mark.parametrize("policy", TABLE)
+def test_a_few_mutants_are_judged_as_listed(policy):
+    judged_as_listed(policy, 140)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("policy", TABLE)
-def test_mutants_are_refused_or_have_a_reason(policy):
-    count, refused, dropped = TABLE[policy]
-    judged = judge_all(load(policy), 16 * GiB, moves=False)
-    survivors = [one for one in judged if not one.refused]
-    assert all(one.reason for one in survivors)
-    assert (len(judged), sum(one.refused for one in judged)) == (count, refused)
-    assert {one.mutation.effect for one in survivors if one.mutation.kind == "drop"} == dropped
+def test_many_mutants_are_judged_as_listed(policy):
+    judged_as_listed(policy, 20)
 
 
 @pytest.mark.parametrize("policy", ["phase9", "phase11", "resident"])
 def test_the_unchanged_policy_passes_as_a_mutant_without_a_mutation(policy):
-    assert judge(load(policy), None, 16 * GiB, SIZES)[0] == ()
+    assert judge(load(policy), None, 16 * GiB, SIZES).kinds == ()
 
 
 @pytest.mark.parametrize(
@@ -63,8 +109,7 @@ def test_an_effect_that_is_dropped_is_missed(policy, effect, kinds):
         for mutation in mutations(load(policy), GPU, SIZES, moves=False)
         if mutation.kind == "drop" and mutation.effect == effect
     ]
-    found, _ = judge(load(policy), one, 16 * GiB, SIZES)
-    assert kinds & set(found)
+    assert kinds & set(judge(load(policy), one, 16 * GiB, SIZES).kinds)
 
 
 def test_every_effect_of_a_program_is_mutated():
@@ -84,20 +129,15 @@ def test_a_moved_effect_takes_place_where_it_is_put():
         for one in mutations(policy, GPU, SIZES)
         if (one.kind, one.effect, one.beside) == ("move", "Release gpu0.lock", "Compute epilogue") and one.later
     ]
-    from cuzklab.check.mutations import walk
-
     program = MutantPolicy(policy, late).prove_partition(Partition(0, 0, SIZES), GPU)
     told = [str(effect) for _, effect in walk(program)]
     assert told[told.index("Compute epilogue") + 1] == "Release gpu0.lock"
     assert told.count("Release gpu0.lock") == 1
 
 
-def test_a_survivor_without_a_reason_is_an_error():
-    from cuzklab.check.mutations import Facts, Mutation
-
+def test_a_survivor_that_no_row_speaks_of_has_no_reason():
     odd = Mutation("drop", ("prove_partition", "mine.py:3", 0), "Notify bell")
-    with pytest.raises(LookupError, match="no reason on record why this is harmless: drop Notify bell"):
-        reason_of(odd, Facts(0, frozenset()), Facts(0, frozenset()), 16 * GiB)
+    assert reason_of(odd, Facts(0, frozenset()), Facts(0, frozenset()), 16 * GiB) == ""
     assert all(reason and not reason.endswith(".") for reason in (*DROPPED.values(), *MOVED.values()))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,6 +86,24 @@ def test_ctrl_c_in_a_sweep_keeps_what_was_covered():
     assert "Traceback" not in err
 
 
+def test_ctrl_c_among_mutants_keeps_what_was_judged_and_a_journal_goes_on(tmp_path):
+    """The signal goes to the whole group, as from a terminal."""
+    command = [sys.executable, "-m", "cuzklab", "check", "phase7", "--mutations", "--processes", "1",
+               "--journal", str(tmp_path / "kept")]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert any("2 of 290" in line for line in process.stderr)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    judged = int(re.match(r"Interrupted: (\d+) of 290 mutants were judged\.", out)[1])
+    assert 2 <= judged < 290 and "survivors, each with the reason" in out
+    assert "Traceback" not in err
+    assert len((tmp_path / "kept").read_text().splitlines()) == judged
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -96,6 +115,10 @@ def test_ctrl_c_in_a_sweep_keeps_what_was_covered():
         (("--sweep", "vram=8GiB:16GiB", "--workers", -1), "workers must be at least 1"),
         (("--sweep", "vram=8GiB:16GiB", "--replay", "live"), "--sweep goes with neither"),
         (("--sweep", "vram=8GiB:16GiB", "-p", "depth=3"), "has no option 'depth'"),
+        (("--sweep", "vram=8GiB:16GiB", "--workers", 0), "workers must be at least 1, not 0"),
+        (("--mutations", "--sweep", "vram=8GiB:16GiB"), "--mutations goes with none of"),
+        (("--mutations", "--vram", "16GiB"), "policy phase10_ordered is not safe itself (oom)"),
+        (("--journal", "kept"), "--journal goes with --mutations"),
         (("--workers", 0), "workers must be at least 1"),
         (("--replay", "live", "--log2-domain", 99), "log2_domain 99"),
     ],

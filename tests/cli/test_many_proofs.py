@@ -1,11 +1,15 @@
 """Both dialects, many proofs and statistics of keys from the command line."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
 from cuzklab.prover import snarkjs_peer
 from tests.cli.command import cuzklab
+from tests.conftest import ROOT
 from tests.prover import judges
 
 
@@ -55,7 +59,7 @@ def proofs(made, tmp_path_factory):
 
 def test_several_witnesses_to_lines_and_to_compressed_proofs(made, proofs, tmp_path):
     lines, raw, public = proofs / "p.jsonl", tmp_path / "p.bin", tmp_path / "public.json"
-    assert cuzklab("verify", "--key", made / "k.zkey", "--proof", lines).out.strip() == "valid: all 2 proofs"
+    assert cuzklab("verify", "--key", made / "k.zkey", "--proof", lines).out.startswith("valid: all 2 proofs; ")
     vk = json.loads((made / "vk.json").read_text())
     for line in lines.read_text().splitlines():
         value = json.loads(line)
@@ -65,7 +69,23 @@ def test_several_witnesses_to_lines_and_to_compressed_proofs(made, proofs, tmp_p
     assert done.status == 0 and "2 proofs, verified" in done.out
     assert raw.stat().st_size == 2 * 192
     arguments = ("verify", "--key", made / "k.params", "--proof", raw, "--public", public, "--json")
-    assert cuzklab(*arguments).json == {"valid": True, "proofs": 2, "invalid": []}
+    found = cuzklab(*arguments).json
+    assert {name: found[name] for name in ("valid", "proofs", "invalid")} == {"valid": True, "proofs": 2, "invalid": []}
+
+
+def test_what_a_command_cost_is_told(made, proofs, tmp_path):
+    """Of a process of its own: the kernel's figure for its life is what it says at the end, or hardly more."""
+    arguments = ("verify", "--key", made / "vk.json", "--proof", proofs / "p.jsonl", "--json")
+    code = f"import sys, os; sys.argv = {['cuzklab', *map(str, arguments)]}\nfrom cuzklab.cli import main\nmain()"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    out = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stdout.close()
+    found = json.loads(out)
+    assert process.returncode == 0 and 0 < found["seconds"] < 600
+    assert 1 << 24 < found["peak_resident_bytes"] <= usage.ru_maxrss << 10
+    assert " resident, mapped files included" in cuzklab(*arguments[:-1]).out
 
 
 def test_the_invalid_ones_are_named(made, proofs, tmp_path):

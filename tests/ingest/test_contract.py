@@ -308,7 +308,7 @@ def test_the_verb(tmp_path, shared_data):
     assert shown.status == 0
     assert "the capture ran without CUDA events (-t cuda adds them)" in shown.out
     assert cuzklab("import", file, "--lock", "mutex=wait").status == 2
-    assert cuzklab("import", file, "--format", "nothing").err.strip().endswith("there are: nsys")
+    assert cuzklab("import", file, "--format", "nothing").err.strip().endswith("nsys, trace-events")
 
 
 def test_importers_are_found_and_told(tmp_path):

@@ -44,7 +44,7 @@ def test_every_entry_point_is_clean(tmp_path, monkeypatch, name):
     # Compiled here, and only loaded there: the compiler itself must not run under the sanitizer.
     compiler = native.find_compiler()
     native._compile(compiler, ("cpu.cpp",), (), "cpu")
-    native._compile(compiler, native._SOURCES, path.options, f"host-{name}", path.vector_sources, path.vector_options)
+    native.compile_path(compiler, path)
     script = (
         f"from cuzklab.backends import native; native._OPTIONS = {options!r}; "
         f"import runpy; runpy.run_path({str(ROOT / 'tests' / 'kernels' / 'sanitized.py')!r})"

@@ -359,7 +359,7 @@ def test_a_pool_in_the_cache_lengthens_the_memory_waits_of_others(toy, hardware_
     assert prep_span == ("b", "prep_msm", 0, pytest.approx(2 + (2 - 2 / 1.25), abs=1e-9))
 
 
-def test_page_locking_that_excludes_kernels_holds_launches_back_and_goes_one_by_one(toy, hardware_with):
+def test_page_locking_that_excludes_kernels_goes_one_by_one_and_beside_no_stage(toy, hardware_with):
     def kernels():
         yield Launch(toy.gpu, "ntt_h", toy.partition(2))
         yield Launch(toy.gpu, "h_msm", toy.partition(2))
@@ -376,11 +376,11 @@ def test_page_locking_that_excludes_kernels_holds_launches_back_and_goes_one_by_
     assert ("k", "h_msm", 1, 3) in toy.spans()
     assert [span[2:] for span in toy.spans() if span[1] == "pin"] == [(0.5, 1.5), (0.5, 1.5)]
     toy.run(hardware_with(pin_excludes_kernels=True), **programs)
-    # What runs goes on; the next launch waits for the pins before it, and they for each other.
-    assert ("k", "ntt_h", 0, 1) in toy.spans() and ("k", "h_msm", 1, 4.5) in toy.spans()
-    assert sorted(span[3] for span in toy.spans() if span[1] == "pin") == [1.5, 2.5]
+    # The pins wait for the kernels that run, the next launch waits for the pins before it, and they for each other.
+    assert ("k", "ntt_h", 0, 1) in toy.spans() and ("k", "h_msm", 1, 5) in toy.spans()
+    assert sorted(span[3] for span in toy.spans() if span[1] == "pin") == [2, 3]
     toy.run(hardware_with(pin_excludes_kernels=True), k=kernels, a=pinner(0))
-    assert ("k", "h_msm", 1, 3.5) in toy.spans()
+    assert ("k", "h_msm", 1, 4) in toy.spans()
 
 
 def test_a_pageable_copy_is_slowed_like_a_stage(toy, hardware_with):

@@ -331,3 +331,15 @@ def test_host_memory_counts_a_partition_once_and_gives_back_what_it_holds():
     assert (memory.in_use_bytes, memory.partitions) == (before, 0)
     memory.give_back(partition, 1)
     assert memory.in_use_bytes == before
+
+
+def test_a_mixed_workload_brings_its_arrivals():
+    mixed = simulate("phase9", HARDWARE, "mixed", proofs=2, in_flight=2, gpu_workers=2, synthesis_workers=5)
+    by_hand = simulate(
+        "phase9", HARDWARE, "porep-32g", proofs=2, in_flight=2, gpu_workers=2, synthesis_workers=5,
+        urgent=[("winningpost", 4), ("windowpost", 8), ("winningpost", 12), ("winningpost", 16)],
+    )  # fmt: skip
+    assert mixed.latency_s == by_hand.latency_s and len(mixed.latency_s) == 6
+    assert "urgent" not in mixed.conditions and mixed.conditions["workload"] == "mixed"
+    # The arrival goes before what waits: a WinningPoSt is done long before a proof of the batch.
+    assert max(mixed.latency_s[number] for number in (2, 4, 5)) < min(mixed.latency_s[0], mixed.latency_s[1])

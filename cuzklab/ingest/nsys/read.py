@@ -71,7 +71,7 @@ class _Reading:
 
     def __init__(self, export: Export, options: Options) -> None:
         self.export, self.options = export, options
-        self.texts = Texts(facts_of.secrets_of(export), options.keep_private)
+        self.texts = Texts({*facts_of.secrets_of(export), *options.secrets}, options.keep_private)
         self.capture = facts_of.read_capture(export, self.texts)
         self.names = Names(export, self.texts)
         self.threads = Threads(export, self.names, self.texts)

@@ -80,7 +80,8 @@
     const raised = printing ? "#f6f7f9" : colour("--raised");
     const small = innerWidth < 640;
     for (const trace of figure.data) {
-      if (trace.type === "heatmap") trace.colorscale = [[0, raised], [1, trace.colorscale.at(-1)[1]]];
+      // A scale with a middle of its own keeps it.
+      if (trace.type === "heatmap" && trace.colorscale.length === 2) trace.colorscale = [[0, raised], [1, trace.colorscale.at(-1)[1]]];
     }
     const layout = figure.layout;
     layout.font = { ...layout.font, color: muted, size: small ? 11 : layout.font?.size ?? 13 };

@@ -5,10 +5,10 @@ them. `attribution`: where time goes; `blocked`: who keeps a device idle; `concl
 `conditions`: designs, setup, provenance; `runs`: what was checked and what ran; `predictions`: figures of simulations;
 `kernels`: benches; `sampled`: stacks of CPU stages; `words`: what things are called. Reports of other kinds have theirs
 in a module that is called as `show.capture.NAME`: `capture` (one recording by itself), `capacity` (what fits a
-machine), `history` (figures over time).
+machine), `history` (figures over time), `tuning` (a search).
 """
 
-from cuzklab.report.show import capacity, capture, history
+from cuzklab.report.show import capacity, capture, history, tuning
 from cuzklab.report.show.attribution import (
     against_baseline,
     contention,
@@ -33,5 +33,6 @@ __all__ = [
     "against_baseline", "blame", "capacity", "capture", "checks", "conclude_kernels", "contention", "counterexample",
     "critical_path", "device_time", "findings", "fits", "history", "lock_orders", "lock_table", "memory", "metrics",
     "of_run", "overlaps", "predicted", "program", "provenance", "published", "queues", "roofline", "run", "scores",
-    "setup", "stacks", "stage_comparison", "summary", "timeline", "trial", "verdict",
+    "setup", "stacks", "stage_comparison", "summary", "timeline", "trial", "tuning",
+    "verdict",
 ]  # fmt: skip

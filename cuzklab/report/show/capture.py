@@ -1,5 +1,9 @@
 """The sections of a post-mortem of one recording that nobody compares: what it shows, and what it cannot."""
 
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
 import pandas as pd
 
 from cuzklab.analysis import capture, projection
@@ -58,8 +62,10 @@ def about(run: Run) -> None:
         "recorded with": " ".join(
             f"{name} {version}" for name, version in info.versions.items() if name in ("nsys", "schema")
         ),
+        "joined with": _joined(conditions.get("capture")),
     }  # fmt: skip
     display.facts({name: value for name, value in pairs.items() if value})
+    _link(conditions)
     if info.notes:
         listed = "".join(f"<li>{tables.escape(sentence(note))}</li>" for note in info.notes)
         display.markup(f'<div class="cz-text"><p>Notes of the import:</p><ul>{listed}</ul></div>')
@@ -70,6 +76,42 @@ def blind_spots(run: Run) -> None:
     rows = capture.blind_spots(run)
     rows["answer"] = [badge(answer, _ANSWERS[answer]) for answer in rows["answer"]]
     display.table(rows, headings={"question": "does it tell …"}, markup=("answer",))
+    placement(run)
+
+
+def _joined(facts: object) -> str:
+    """How a run was joined with a capture of it; empty where it was not."""
+    names = ("matched", "shared", "residual_median_ns", "residual_max_ns")
+    if not isinstance(facts, dict) or any(type(facts.get(name)) is not int for name in names):
+        return ""
+    matched, shared, median, most = (facts[name] for name in names)
+    return (
+        f"a capture with Nsight Systems, by {matched:,} of {shared:,} ranges that both have; their times then differ by"
+        f" {format_seconds(median * 1e-9)} in the median, by {format_seconds(most * 1e-9)} at most"
+    )
+
+
+def _link(conditions: Mapping[str, object]) -> None:
+    """The capture's own report, where it was kept."""
+    facts = conditions.get("capture")
+    file = (facts.get("report") if isinstance(facts, dict) else "") or conditions.get("report")
+    if isinstance(file, str) and file.endswith(".nsys-rep") and Path(file).is_absolute():
+        # A URI of a file, whatever the run says: it cannot be a script.
+        display.markup(
+            f'<div class="cz-text"><p>In Nsight Systems: <a href="{tables.escape(Path(file).as_uri())}">'
+            f"{tables.escape(Path(file).name)}</a> (<code>nsys-ui {tables.escape(shlex.quote(file))}</code>)</p></div>"
+        )
+
+
+def placement(run: Run) -> None:
+    """Of a log: how sure the place of lines is that name no partition."""
+    rows = capture.placement(run)
+    if len(rows):
+        display.table(
+            rows,
+            "Lines that name neither time nor partition, by how sure it is whose they are: only one call could have"
+            " written it; its durations fit one call only; they fit several (in doubt); they fit none (not placed).",
+        )
 
 
 def ranges_on_gpu(run: Run) -> None:

@@ -8,11 +8,16 @@ from cuzklab.analysis import locks, occupancy, overlap, stages, vram
 from cuzklab.analysis.case import CHECKED, metrics_of
 from cuzklab.analysis.frames import window
 from cuzklab.report import display, figures, schedule, tables
+from cuzklab.report.canvas import picture_of
 from cuzklab.report.display import badge
 from cuzklab.report.naming import design, label, sentence
 from cuzklab.report.postmortem import PostMortem, large
 from cuzklab.report.show.words import OUTCOMES, SURE_BY_ORIGIN, metric_name
 from cuzklab.trace import Run
+
+# Rows with an extent in time, beyond which a figure of bars shows only a part of the run.
+MOST_PLOTTED = 10_000
+_WITH_EXTENT = ("spans", "locks", "waits", "kernels", "transfers")
 
 
 def checks(post: PostMortem) -> None:
@@ -77,8 +82,14 @@ def run(run: Run) -> None:
 
 
 def timeline(run: Run, start_s: float | None = None, end_s: float | None = None) -> None:
-    """What every worker, lock and device did over time, with the durations of the stages."""
-    display.figure(figures.timeline(run, start_s, end_s))
+    """What every worker, lock and device did over time, with the durations of the stages.
+
+    A large run is a canvas, which shows all of it; a figure of bars would show a window from its middle.
+    """
+    if start_s is None and end_s is None and sum(len(run.table(name)) for name in _WITH_EXTENT) > MOST_PLOTTED:
+        display.canvas(picture_of(run))
+    else:
+        display.figure(figures.timeline(run, start_s, end_s))
     display.table(stages.stage_times(run), "All executions of each stage.", fold="Table: durations by stage")
 
 

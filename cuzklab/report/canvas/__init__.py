@@ -1,0 +1,13 @@
+"""The timeline as a canvas: a million spans in one picture, in a notebook and on the page of a report.
+
+`picture` makes what is drawn out of a run, with `kinds` (colours, patterns), `memory` (device memory), `rows` (spans
+that overlap) and `coded` (names as numbers); `merge` merges the shortest spans of a picture that is too large to keep.
+`columns` is its binary. The
+scripts are plain ES modules: `columns.js` reads the binary, `bins.js` chooses what is drawn at a zoom, `draw.js` and
+`memory.js` draw, `timeline.js` is the view with its keys and tables. `scripts` joins them to one file, for widgets
+(`widget.js` speaks anywidget's contract), and `frame` puts one picture into a page.
+"""
+
+from cuzklab.report.canvas.picture import Picture, picture_of
+
+__all__ = ["Picture", "picture_of"]

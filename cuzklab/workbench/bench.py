@@ -1,0 +1,138 @@
+"""The design bench: turn the knobs of an engine and see what each turn comes to."""
+
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+from ipywidgets import VBox
+
+from cuzklab.errors import BadInput
+from cuzklab.policies import UnknownPolicy
+from cuzklab.workbench import assets
+from cuzklab.workbench.consult import Consultant
+from cuzklab.workbench.design import Design, choices, policy_argument, simulated
+from cuzklab.workbench.live import LiveView
+from cuzklab.workbench.picture import picture
+
+
+class DesignBench(anywidget.AnyWidget):
+    """Choose policy, hardware and workload, move sliders, see timeline, memory, waits, figures and verdicts.
+
+    Each move re-simulates in the kernel; the checker, the limiting resource and the intervals follow from a child
+    process once the sliders rest. A configuration can be pinned as the baseline of all that come after it, and run for
+    real in a child process. The state is saved with the notebook and shown without a kernel.
+
+    Parameters
+    ----------
+    policies : mapping of str to str, optional
+        Further policies by name: their source text, as an `AuthorBench` has it.
+    runs : Path, optional
+        Folder for runs made for real; ``runs`` in the notebook's folder unless given.
+    **knobs
+        Those of `cuzklab.workbench.design.Design`.
+
+    Attributes
+    ----------
+    design : Design
+        What is shown; may be set.
+    live : LiveView
+        The run that was made for real last; it is shown below the bench.
+    """
+
+    _esm = assets.module("chart", "design")
+    _css = assets.style()
+    _consultant: Consultant | None = None  # also of one that was never finished, which is closed like any other
+    live: LiveView | None = None
+    choices = traitlets.Dict().tag(sync=True)
+    sources = traitlets.Dict().tag(sync=True)
+    knobs = traitlets.Dict().tag(sync=True)
+    picture = traitlets.Dict().tag(sync=True)
+    second = traitlets.Dict().tag(sync=True)
+    baseline = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self,
+        policies: Mapping[str, str] | None = None,
+        runs: Path | str = "runs",
+        *,
+        consult: bool = True,
+        **knobs: Any,
+    ) -> None:
+        own = dict(policies or {})
+        if own and "policy" not in knobs:
+            knobs["policy"] = next(iter(own))
+        knobs.setdefault("source", own.get(knobs.get("policy", ""), ""))
+        design = Design(**knobs)
+        self._drawing = threading.Lock()
+        self._number = 0
+        self._consultant = Consultant(self._looked) if consult else None
+        self.runs = Path(runs)
+        self.live = LiveView()
+        super().__init__(choices=choices(own), sources=own, knobs=design.to_json())
+        self.picture = self._drawn(self.knobs)
+        self.box = VBox([self, self.live.box])
+        self.observe(lambda change: self._turn(), "knobs")
+        self.on_msg(self._heard)
+
+    @property
+    def design(self) -> Design:
+        return Design.from_json(self.knobs)
+
+    @design.setter
+    def design(self, design: Design) -> None:
+        self.knobs = design.to_json()
+
+    def close(self) -> None:
+        """End what the bench has started."""
+        if self._consultant:
+            self._consultant.close()
+        if self.live:
+            self.live.stop()
+        super().close()
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.box._repr_mimebundle_(**options)
+
+    def _turn(self) -> None:
+        self.picture = self._drawn(self.knobs)
+
+    def _drawn(self, knobs: Mapping[str, Any]) -> dict[str, Any]:
+        """The picture of some knobs, or what is wrong with them."""
+        with self._drawing:
+            self._number += 1
+            known = {"of": self._number, "knobs": dict(knobs)}
+            try:
+                design = Design.from_json(knobs)
+                drawn = picture(simulated(design))
+            except (BadInput, UnknownPolicy) as error:
+                return {**known, "error": str(error)}
+            if self._consultant:
+                self._consultant.ask(self._number, design)
+            return {**drawn, **known}
+
+    def _looked(self, answer: dict[str, Any]) -> None:
+        self.second = answer
+
+    def _heard(self, _: Any, message: Any, __: Any) -> None:
+        if isinstance(message, dict) and message.get("run"):
+            self.run_for_real()
+
+    def run_for_real(self) -> LiveView:
+        """Start a live run of the design in a child process, on circuits that fit this machine.
+
+        Returns
+        -------
+        LiveView
+            Which shows it.
+        """
+        design = self.design
+        scratch = Path(tempfile.mkdtemp(prefix="cuzklab-design-"))
+        self.live.start(
+            policy_argument(design, scratch), workers=design.gw, proofs=min(design.c, 2), vram_gib=design.vram_gib,
+            synthesis_workers=min(design.pw, 4), place=self.runs, title=design.policy,
+        )  # fmt: skip
+        return self.live

@@ -1,0 +1,151 @@
+"""`cuzklab lab`: loopback, a token, the user's folder; and, driven by a browser, all views of the workbench."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from cuzklab.errors import BadInput
+from cuzklab.resources import folder
+from cuzklab.workbench.server import checked_ip, copy_notebooks
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECK = ROOT / "tests/js/workbench_check.mjs"
+
+
+@pytest.mark.parametrize("ip", ["0.0.0.0", "::", "192.168.1.7", "example.org", "", "*"])
+def test_any_address_but_loopback_is_refused(ip):
+    with pytest.raises(BadInput, match=r"127\.0\.0\.1|loopback"):
+        checked_ip(ip)
+
+
+@pytest.mark.parametrize(("given", "used"), [("localhost", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::1", "::1")])
+def test_loopback_is_taken(given, used):
+    assert checked_ip(given) == used
+
+
+def test_notebooks_are_copied_and_those_of_the_user_stay(tmp_path):
+    (tmp_path / "tour.ipynb").write_text("mine")
+    copied = copy_notebooks(tmp_path)
+    assert "workbench.ipynb" in copied and "tour.ipynb" not in copied
+    assert (tmp_path / "tour.ipynb").read_text() == "mine"
+    assert (tmp_path / "workbench.ipynb").read_bytes() == (folder("notebooks") / "workbench.ipynb").read_bytes()
+    assert copy_notebooks(tmp_path) == []
+
+
+def test_the_launcher_names_notebooks_that_are_shipped():
+    text = (folder("lab") / "jupyterlab/labextensions/cuzklab-launcher/static/remoteEntry.js").read_text()
+    for name in ("tour", "workbench", "author", "kernels"):
+        assert f'"{name}.ipynb"' in text
+        assert (folder("notebooks") / f"{name}.ipynb").is_file()
+
+
+def start(place: Path) -> tuple[subprocess.Popen, dict]:
+    """`cuzklab lab` on a folder, and what it printed once it answered."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cuzklab", "lab", str(place), "--no-browser", "--json"], cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    lines = []
+    while not lines or lines[-1].strip() != "}":
+        line = process.stdout.readline()
+        assert line, "cuzklab lab ended before it answered"
+        lines.append(line)
+    return process, json.loads("".join(lines))
+
+
+def status_of(port: int, path: str) -> int:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status if "/login" not in answer.url else 403
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def listening(port: int) -> set[str]:
+    """Addresses on which something listens at a port, in hexadecimal, as the kernel knows them."""
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            local, state = line.split()[1], line.split()[3]
+            if state == "0A" and int(local.rpartition(":")[2], 16) == port:
+                found.add(local.rpartition(":")[0])
+    return found
+
+
+def children(pid: int) -> list[int]:
+    """Processes started by one, and by those."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == pid:
+                found += [int(entry.name), *children(int(entry.name))]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_workbench_in_a_browser(tmp_path):
+    """Open, run all, move sliders, click a wait, start and stop a live run, save, reopen: in JupyterLab and Chromium.
+
+    Screenshots are kept in $CUZKLAB_SHOTS where that is set.
+    """
+    shots = Path(os.environ.get("CUZKLAB_SHOTS") or tmp_path / "shots")
+    shots.mkdir(parents=True, exist_ok=True)
+    process, server = start(tmp_path / "lab")
+    try:
+        assert status_of(server["port"], "/api/contents") == 403
+        assert status_of(server["port"], "/api/contents?token=wrong") == 403
+        assert status_of(server["port"], "/lab") == 403
+        token = server["url"].rpartition("=")[2]
+        assert status_of(server["port"], f"/api/contents?token={token}") == 200
+        assert listening(server["port"]) == {"0100007F"}
+        assert token not in Path(f"/proc/{server['pid']}/cmdline").read_text()
+        done = subprocess.run(
+            ["node", str(CHECK), server["url"], str(shots)], capture_output=True, text=True, timeout=240, cwd=ROOT
+        )
+        print(done.stderr)
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(done.stdout)
+        started = children(server["pid"])
+        assert started, "there is no kernel to be ended"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    assert process.returncode == 0
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", server["port"])) != 0
+
+    assert "failure" not in seen, seen["failure"]
+    assert seen["errors"] == []
+    assert seen["foreign"] == []
+    latencies = sorted(seen["latency_ms"])
+    median = latencies[len(latencies) // 2]
+    print(f"from slider to picture: {latencies[0]:.0f} to {latencies[-1]:.0f} ms, median {median:.0f}")
+    assert len(latencies) == 11
+    assert seen["pictures_for_burst"] < 24
+    assert "refuses the design" in seen["refusal"] and seen["schedule_rows"] > 5
+    assert "waits" in seen["wait_by_key"]
+    assert seen["longest_wait"] in seen["wait_by_click"]
+    assert seen["frames_per_s"] <= 10.5
+    assert "Stopped" in seen["stopped"]
+    assert "2 of 2 proofs verified" in seen["finished"]
+    assert seen["markup"] == 0
+    assert "NameError" in seen["author_error"] and "deadlock" in seen["author_finding"]
+    assert seen["kernel_rows"] == 2 and "Same result" in seen["kernel_verdict"]
+    assert {"cuzklab: tour", "cuzklab: workbench"} <= set(seen["launcher"])
+    assert {"DesignBench", "LiveView", "TraceExplorer", "Compare", "AuthorBench", "KernelBench"} <= set(seen["saved"])
+    assert seen["reopened"] == {"policy": "phase9", "pw": "24", "cards": 7}
