@@ -50,7 +50,7 @@ class Report:
 
 
 def notebooks() -> dict[str, Path]:
-    """The notebooks that are shipped as reports, by name: those with a cell of parameters; others are to be worked in."""
+    """The reports that are shipped, by name: notebooks with a cell of parameters (others are to be worked in)."""
     shipped = sorted(resources.folder("notebooks").glob("*.ipynb"))
     return {path.stem: path for path in shipped if _has_parameters(path)}
 
