@@ -3,17 +3,13 @@
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
 from cuzklab.errors import BadInput
 from cuzklab.sweep import Journal, Task, sweep
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.clusters import command_line_cluster
 
 FUNCTIONS = '''
 import os, signal, time
@@ -136,45 +132,13 @@ def test_a_cluster_that_is_not_there_is_one_line():
 @pytest.mark.slow
 def test_a_worker_of_a_cluster_is_killed_in_mid_sweep(functions, tmp_path):
     """A scheduler and two workers from the command line; the worker that has begun a task is killed."""
-    log, address_file = tmp_path / "log", tmp_path / "scheduler.json"
-    path = os.pathsep.join([str(ROOT), str(tmp_path / "importable"), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path, "DASK_LOGGING__DISTRIBUTED": "error"}
-    started = []
-
-    def start(*arguments):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]],
-            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        started.append(process)
-        return process
-
-    try:
-        start(
-            "dask_scheduler",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--scheduler-file",
-            str(address_file),
-        )
-        until = time.monotonic() + 60
-        while not address_file.exists() and time.monotonic() < until:
-            time.sleep(0.1)
-        workers = [
-            start(
-                "dask_worker", "--scheduler-file", str(address_file), "--nthreads", "1", "--no-nanny", "--no-dashboard"
-            )
-            for _ in range(2)
-        ]
-        address = json.loads(address_file.read_text())["address"]
+    log = tmp_path / "log"
+    with command_line_cluster(tmp_path, tmp_path / "importable") as (address, workers):
         killed = []
 
         def kill_one(share, words=""):
             begun = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
-            victims = {worker.pid for worker in workers} & {int(pid) for _, pid in begun}
+            victims = workers & {int(pid) for _, pid in begun}
             if share > 0.2 and victims and not killed:
                 killed.append(victims.pop())
                 os.kill(killed[0], signal.SIGKILL)
@@ -182,12 +146,8 @@ def test_a_worker_of_a_cluster_is_killed_in_mid_sweep(functions, tmp_path):
         outcomes = sweep(
             functions.slow, tasks(20, log=str(log)), cluster=address, journal=tmp_path / "j.jsonl", progress=kill_one
         )
-        assert killed
-        assert [(outcome.value, outcome.error) for outcome in outcomes] == [(number * 10, "") for number in range(20)]
-        lines = (tmp_path / "j.jsonl").read_text().splitlines()
-        assert len(lines) == len({json.loads(line)["key"] for line in lines}) == 20
-        assert len({line.split()[1] for line in log.read_text().splitlines()}) == 2, "both workers had work"
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+    assert killed
+    assert [(outcome.value, outcome.error) for outcome in outcomes] == [(number * 10, "") for number in range(20)]
+    lines = (tmp_path / "j.jsonl").read_text().splitlines()
+    assert len(lines) == len({json.loads(line)["key"] for line in lines}) == 20
+    assert len({line.split()[1] for line in log.read_text().splitlines()}) == 2, "both workers had work"

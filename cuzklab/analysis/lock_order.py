@@ -7,6 +7,7 @@ waited for can as well, where whoever holds the memory wants that lock. Both sho
 
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
 from cuzklab.analysis import locks
@@ -94,6 +95,24 @@ def _edges(run: Run, time_ns: int) -> Iterator[tuple[object, ...]]:
         holders = holders or [name.partition("/")[0] for name in wait.holder.split(", ") if name]
         for holder in [name for name in dict.fromkeys(holders) if name != waiter] or [""]:
             yield waiter, wait.kind, wait.on, holder, wait.start, wait.end
+
+
+def most_waiting(run: Run) -> tuple[int, int] | None:
+    """The stretch in which the most workers wait for a lock or for memory that somebody holds: from, until.
+
+    Of several the longest. None where nobody waits for anybody.
+    """
+    waits = run.table("waits")
+    waits = waits[waits["kind"].isin(("lock", "memory")) & (waits["holder"] != "") & (waits["end"] > waits["start"])]
+    if not len(waits):
+        return None
+    times = np.unique(np.concatenate([waits["start"], waits["end"]])).astype(np.int64)
+    begun = np.searchsorted(np.sort(waits["start"].to_numpy()), times[:-1], side="right")
+    ended = np.searchsorted(np.sort(waits["end"].to_numpy()), times[:-1], side="right")
+    waiting = begun - ended
+    lasting = np.where(waiting == waiting.max(), np.diff(times), 0)
+    place = int(lasting.argmax())
+    return int(times[place]), int(times[place + 1])
 
 
 def cycles(edges: pd.DataFrame) -> list[tuple[str, ...]]:

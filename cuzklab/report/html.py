@@ -44,7 +44,7 @@ class Page:
     script_hashes: tuple[str, ...] = ()
 
 
-def export_html(notebook: Path, target: Path, *, note: str = "") -> Path:
+def export_html(notebook: Path, target: Path, *, note: str = "", kind: str = "report") -> Path:
     """Write an executed notebook as a self-contained page.
 
     Parameters
@@ -55,6 +55,8 @@ def export_html(notebook: Path, target: Path, *, note: str = "") -> Path:
         The page appears whole or not at all.
     note : str
         One line under the title: when and where it was made.
+    kind : str
+        What it is, in a word or two above the title.
 
     Returns
     -------
@@ -72,6 +74,7 @@ def export_html(notebook: Path, target: Path, *, note: str = "") -> Path:
             _template().render(
                 title=page.contents.title or notebook.stem,
                 note=note,
+                kind=kind,
                 contents=[entry for entry in page.contents.entries if entry.level == 2],
                 body=body,
                 style=_resource("page.css") + _resource("parts.css") + _code_style(),

@@ -12,6 +12,7 @@ import pandas as pd
 
 from cuzklab.report import tables
 from cuzklab.report.html import export_html
+from cuzklab.report.masthead import INDEX
 from cuzklab.report.write import FAILING
 
 _LOOKS = {"keep": "keep", "revert": "revert", "failed": "failed", "regressed": "failed"}
@@ -89,7 +90,7 @@ def write_overview(target: Path, title: str, made: Sequence[Made]) -> Path:
     with tempfile.TemporaryDirectory(prefix="cuzklab-") as private:
         notebook = Path(private) / "index.ipynb"
         nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
-        return export_html(notebook, target, note="Each row links to its report")
+        return export_html(notebook, target, note="Each row links to its report", kind=INDEX)
 
 
 def _shown(html: str) -> Any:

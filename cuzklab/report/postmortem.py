@@ -11,6 +11,7 @@ from cuzklab.analysis import Case, Finding, Verdict, find_all
 from cuzklab.analysis import verdict as verdicts
 from cuzklab.analysis.case import metric
 from cuzklab.atomic import atomic_write
+from cuzklab.report.masthead import machine_of
 from cuzklab.report.naming import label, natural_order
 from cuzklab.trace import Run
 from cuzklab.trace.store import machine_facts, versions
@@ -195,6 +196,7 @@ def conclude(post: PostMortem, out: Path, parameters: Mapping[str, object]) -> P
                 "title": run.info.title,
                 "policy": run.info.policy,
                 "outcome": run.info.outcome,
+                "machine": machine_of(run),
             }
             for run in post.case.runs
         ],

@@ -1,6 +1,5 @@
 """A counterexample: its steps as a table with device memory beside them, and who waits for whom where it ends."""
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -8,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from cuzklab.analysis.frames import window
-from cuzklab.report import theme
+from cuzklab.report import figures
 from cuzklab.report.figures.axes import Absent, ordered, short_worker
 from cuzklab.report.naming import label
 from cuzklab.report.tables import escape
@@ -139,54 +138,12 @@ def _names(actors: str) -> str:
 
 def wait_graph(run: Run) -> go.Figure | Absent:
     """The wait-for graph at the end: an arrow from each actor to those that it waits for."""
-    waits = last_waits(run)
     edges = [
-        (wait.worker, holder.strip(), wait.on)
-        for wait in waits.itertuples()
+        (wait.worker, holder.strip(), readable(wait.on))
+        for wait in last_waits(run).itertuples()
         for holder in wait.holder.split(",")
         if holder.strip() and holder.strip() != wait.worker
     ]
     if not edges:
         return Absent(f"No wait-for graph: in {label(run)} nobody waits for what another actor holds.")
-    actors = ordered([name for edge in edges for name in edge[:2]])
-    place = {
-        actor: (-math.cos(2 * math.pi * number / len(actors)), 0.8 * math.sin(2 * math.pi * number / len(actors)))
-        for number, actor in enumerate(actors)
-    }
-    figure = go.Figure()
-    for start, end, what in edges:
-        (x0, y0), (x1, y1) = place[start], place[end]
-        length = math.hypot(x1 - x0, y1 - y0)
-        # Arrows in both directions between two actors run side by side, each label on its own side.
-        aside_x, aside_y = -(y1 - y0) / length * 0.09, (x1 - x0) / length * 0.09
-        figure.add_annotation(
-            x=x1 + aside_x - (x1 - x0) / length * 0.2, y=y1 + aside_y - (y1 - y0) / length * 0.2,
-            ax=x0 + aside_x + (x1 - x0) / length * 0.2, ay=y0 + aside_y + (y1 - y0) / length * 0.2,
-            axref="x", ayref="y", xref="x", yref="y", text="", showarrow=True, arrowhead=2, arrowsize=1.3,
-            arrowwidth=1.6, arrowcolor=theme.FAILED,
-        )  # fmt: skip
-        figure.add_annotation(
-            x=(x0 + x1) / 2 + 2.2 * aside_x, y=(y0 + y1) / 2 + 2.2 * aside_y, showarrow=False,
-            text=f"waits for {theme.plain(readable(what), 28)}", font={"size": 12},
-        )  # fmt: skip
-    figure.add_trace(
-        go.Scatter(
-            x=[place[actor][0] for actor in actors], y=[place[actor][1] for actor in actors], mode="markers+text",
-            text=[theme.plain(short_worker(actor), 12) for actor in actors], textfont={"color": "#ffffff", "size": 13},
-            marker={"size": 40, "color": [theme.WORKER_COLOURS[0]] * len(actors)}, hoverinfo="skip", showlegend=False,
-        )
-    )  # fmt: skip
-    hidden = {"visible": False, "range": [-1.5, 1.5], "fixedrange": True}
-    figure.update_layout(
-        theme.layout(
-            title={
-                "text": "Who waits for whom",
-                "subtitle": {"text": "At the end of the schedule: a cycle is a deadlock."},
-            },
-            height=(130 if len(actors) == 2 else 260) + theme.TITLE_HEIGHT,
-            meta={"description": theme.plain("; ".join(f"{a} waits for {b}" for a, b, _ in edges), 600)},
-            xaxis=hidden,
-            yaxis={**hidden, "range": [-0.8, 0.8] if len(actors) == 2 else [-1.2, 1.2]},
-        )
-    )
-    return figure
+    return figures.wait_graph(edges, "At the end of the schedule: a cycle is a deadlock.")

@@ -50,6 +50,10 @@ Who holds what over time, how long buffers live, and whether another worker's wo
 
 Every idle moment of the device has one cause; what lies on the critical path of a proof is what could make it end
 earlier.""",
+    "blame": """### Who would have run
+
+While a device is idle and workers stand in the queue of a lock, whoever holds the lock is what stops them. The first in
+the queue would have run; the graph is of the moment when the most workers wait.""",
     "overlap": """### What hides behind what
 
 A stage of the CPU is hidden while a kernel runs; what is left exposed is all that more overlap could save.""",
@@ -203,6 +207,10 @@ show.against_baseline(post, real)
 for run in real:
     show.queues(run)
     show.contention(run)"""),
+    ("blame", """\
+for run in real:
+    show.of_run(run)
+    show.blame(run)"""),
     ("overlap", """\
 for run in real:
     if run.info.policy == plan.baseline and run.info.outcome == "ok":

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cuzklab import __version__, resources
+from cuzklab import resources
 from cuzklab.atomic import atomic_write
 from cuzklab.errors import BadInput
 from cuzklab.report.html import export_html
+from cuzklab.report.masthead import kind_of, note_of
 from cuzklab.report.notebook import NotebookFailed, checked_parameters, parameters_of, run_notebook
 from cuzklab.report.postmortem import RECORD_FORMAT, RECORD_VARIABLE
 from cuzklab.report.subjects import with_runs
@@ -49,8 +50,14 @@ class Report:
 
 
 def notebooks() -> dict[str, Path]:
-    """The notebooks that are shipped, by name."""
-    return {path.stem: path for path in sorted(resources.folder("notebooks").glob("*.ipynb"))}
+    """The reports that are shipped, by name: notebooks with a cell of parameters (others are to be worked in)."""
+    shipped = sorted(resources.folder("notebooks").glob("*.ipynb"))
+    return {path.stem: path for path in shipped if _has_parameters(path)}
+
+
+def _has_parameters(notebook: Path) -> bool:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return any("parameters" in cell["metadata"].get("tags", ()) for cell in cells)
 
 
 def notebook_of(name: str | Path) -> Path:
@@ -126,10 +133,7 @@ def write_report(
     record["report"] = notebook.stem
     record["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     record["seconds"] = round(time.monotonic() - started, 1)
-    note = (
-        f"{record['created'].replace('T', ' ').removesuffix('+00:00')} UTC · cuzklab {__version__} · {_machine(record)}"
-    )
-    html = export_html(executed, out / f"{notebook.stem}.html", note=note)
+    html = export_html(executed, out / f"{notebook.stem}.html", note=note_of(record), kind=kind_of(record))
     verdict_file = out / "verdict.json"
     with atomic_write(verdict_file, "w") as file:
         file.write(json.dumps(record, indent=1) + "\n")
@@ -165,8 +169,3 @@ def _read_record(file: Path, executed: Path) -> dict[str, Any]:
     if record.get("format") != RECORD_FORMAT:
         raise NotebookFailed(f"{executed.stem}: its record has an unknown format", "cell", None, executed)
     return record
-
-
-def _machine(record: Mapping[str, Any]) -> str:
-    machine = record.get("machine", {})
-    return f"{machine.get('processor', 'unknown processor')}, {machine.get('cores', '?')} cores"

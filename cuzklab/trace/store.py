@@ -184,7 +184,7 @@ def write_run(
     place : Path
         The directory to make; where it exists already, a number is appended.
     info : RunInfo
-        Creation time, machine, versions and availability are filled in.
+        Creation time, machine (but of an import), versions and availability are filled in.
     recorder : Recorder or Columns
     not_captured, lost : tuple of str
         Tables that were switched off, and tables from which rows are missing.
@@ -216,7 +216,8 @@ def write_run(
             "availability": availability,
             "notes": (*info.notes, *recorder.notes),
             "created": info.created or datetime.now(UTC).isoformat(timespec="seconds"),
-            "machine": info.machine or machine_facts(),
+            # Where an import was made says nothing about where its run ran.
+            "machine": info.machine or ({} if info.origin == "imported" else machine_facts()),
             "versions": info.versions or versions(),
         }
         (temporary / "run.json").write_text(json.dumps(record, indent=1, default=str) + "\n")

@@ -181,6 +181,19 @@ def test_memory_waited_for_under_a_lock_that_its_holder_wants_is_a_cycle(tmp_pat
     assert lock_order.cycles(lock_order.wait_for(run, 45 * MS)) == []
 
 
+def test_the_moment_when_the_most_workers_wait(tmp_path):
+    def waits(start, end, worker, kind="lock", holder="x"):
+        return WaitInterval(start * MS, end * MS, kind, "a", holder, worker, "p0.0")
+
+    # Two wait in [20, 30) and in [50, 65); three in [70, 75), but one of them for nobody.
+    rows = (
+        waits(0, 30, "a"), waits(20, 40, "b"), waits(50, 90, "a"), waits(45, 65, "b", "memory"), waits(70, 75, "b"),
+        waits(70, 75, "c", "barrier", ""),
+    )  # fmt: skip
+    assert lock_order.most_waiting(run_of(tmp_path / "one", *rows)) == (50 * MS, 65 * MS)
+    assert lock_order.most_waiting(run_of(tmp_path / "none", waits(0, 5, "a", holder=""))) is None
+
+
 def test_a_convoy_is_a_lock_that_is_always_waited_for(tmp_path):
     rows = (
         used("a", 0, 0, 10, W0), used("a", 5, 10, 20, W1), used("a", 12, 20, 30, W0), used("a", 25, 30, 40, W1),

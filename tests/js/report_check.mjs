@@ -1,12 +1,14 @@
-// Opens a report in headless Chromium with the network cut and reports what a reader would see, as JSON.
+// Opens reports in one headless Chromium with the network cut and reports what a reader would see, as JSON: a list of
+// views, each with the file that it is of.
 //
-//   node report_check.mjs REPORT.html [--shots FOLDER]
+//   node report_check.mjs REPORT.html… [--no-dark] [--shots FOLDER]
 //
 // playwright-core is taken from $CUZKLAB_NODE_MODULES or from the nearest node_modules above this file.
 import { createRequire } from "node:module";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 
@@ -19,9 +21,11 @@ function nodeModules() {
 }
 
 const { chromium } = createRequire(path.join(nodeModules(), "x.js"))("playwright-core");
-const [file, ...rest] = process.argv.slice(2);
-const shots = rest[0] === "--shots" ? rest[1] : null;
-const address = pathToFileURL(path.resolve(file)).href;
+const { positionals: files, values: options } = parseArgs({
+  allowPositionals: true, options: { "no-dark": { type: "boolean" }, shots: { type: "string" } },
+});
+// A loaded machine is slow, not wrong: what draws nothing at all is still found.
+const PATIENCE_MS = 300000;
 
 const browser = await chromium.launch({
   executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
@@ -33,11 +37,16 @@ const browser = await chromium.launch({
 
 // The same page in the dark is a change of scheme while it is open; a phone opens it anew.
 const found = [];
-await look({ width: 1440, height: 900 }, [["desktop", "light"], ["dark", "dark"]]);
-await look({ width: 390, height: 844 }, [["phone", "light"]]);
+const desktop = [["desktop", "light"], ...(options["no-dark"] ? [] : [["dark", "dark"]])];
+for (const file of files) {
+  await look(file, { width: 1440, height: 900 }, desktop);
+  await look(file, { width: 390, height: 844 }, [["phone", "light"]]);
+}
 
-async function look(viewport, views) {
+async function look(file, viewport, views) {
+  const address = pathToFileURL(path.resolve(file)).href;
   const context = await browser.newContext({ viewport, colorScheme: views[0][1], offline: true });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const requests = [], errors = [];
   page.on("request", (request) => {
@@ -53,16 +62,16 @@ async function look(viewport, views) {
     if (expected) {
       await page.waitForFunction(
         (scheme) => document.body.dataset.drawn !== undefined && document.body.dataset.scheme === scheme,
-        scheme, { timeout: 60000 },
+        scheme, { timeout: PATIENCE_MS },
       );
     }
-    found.push({ view, requests: [...requests], errors: [...errors], expected, ...(await page.evaluate(inspect)) });
-    if (shots) await take(page, view);
+    found.push({ file, view, requests: [...requests], errors: [...errors], expected, ...(await page.evaluate(inspect)) });
+    if (options.shots) await take(page, view, options.shots);
   }
   await context.close();
 }
 
-async function take(page, view) {
+async function take(page, view, shots) {
   await page.evaluate(() => scrollTo({ top: 0, behavior: "instant" }));
   await page.screenshot({ path: path.join(shots, `${view}-top.png`) });
   await page.screenshot({ path: path.join(shots, `${view}.png`), fullPage: true });

@@ -92,6 +92,7 @@ def test_names_stay_text_on_the_index_page(tmp_path):
     made = [Made(EVIL, EVIL, {"a": EVIL}, EVIL, EVIL, f"{EVIL}/x.html"), Made("b", "b", {"a": "1"}, "keep", "fine")]
     page = write_overview(tmp_path / "index.html", "All", made).read_text()
     assert "<img" not in page
+    assert '<p class="kicker">cuzklab · index</p>' in page
     assert list(as_table(made)["decision"]) == [EVIL, "keep"]
 
 

@@ -114,6 +114,7 @@ def test_a_notebook_without_a_verdict_has_failed(small_notebook, tmp_path):
 
 def test_shipped_notebooks_are_stripped_and_documented():
     assert "phase10" in notebooks()
+    assert "workbench" not in notebooks(), "has no parameters and no verdict: no report"
     for path in notebooks().values():
         document = nbformat.read(path, as_version=4)
         assert document.metadata.kernelspec == {"name": "python3", "display_name": "Python 3", "language": "python"}

@@ -38,6 +38,7 @@ def test_the_page_is_small_and_carries_everything(report):
     page = report.written.html.read_text()
     assert len(page) < 6 << 20
     assert page.count('id="plotly-bundle"') == 1
+    assert '<p class="kicker">cuzklab · post-mortem</p>' in page
     assert "default-src 'none'" in html.unescape(page)
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=[\"']?(https?:)?//", page)
     assert "</script><img" not in page
@@ -90,8 +91,8 @@ def test_names_in_any_output_stay_text(tmp_path):
     assert "</script><" not in page.replace("</script></figure>", "")
 
 
-def looked_at(page: Path) -> list[dict]:
-    """What a browser shows of a page at desktop width, in the dark, and on a phone."""
+def looked_at(*pages: Path, dark: bool = True, timeout_s: float = 110) -> list[dict]:
+    """What one browser shows of each page at desktop width, in the dark, and on a phone: a view each."""
     needed = [shutil.which("node"), os.environ.get("CUZKLAB_CHROMIUM", shutil.which("chromium"))]
     modules = os.environ.get("CUZKLAB_NODE_MODULES")
     folders = [Path(modules)] if modules else [parent / "node_modules" for parent in SCRIPT.parents]
@@ -102,7 +103,8 @@ def looked_at(page: Path) -> list[dict]:
             pytest.fail(message)
         pytest.skip(message)
     done = subprocess.run(
-        ["node", str(SCRIPT), str(page)], capture_output=True, text=True, timeout=110,
+        ["node", str(SCRIPT), *map(str, pages), *([] if dark else ["--no-dark"])],
+        capture_output=True, text=True, timeout=timeout_s,
         env=os.environ | {"CUZKLAB_CHROMIUM": str(needed[1])},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

@@ -15,6 +15,7 @@ from cuzklab.report.figures.memory import device_memory
 from cuzklab.report.figures.overlap import overlap_map, what_is_hidden
 from cuzklab.report.figures.roofline import roofline
 from cuzklab.report.figures.trend import FEWEST_OCCASIONS, trend
+from cuzklab.report.figures.waits import wait_graph
 
 __all__ = [
     "FEWEST_OCCASIONS",
@@ -28,5 +29,6 @@ __all__ = [
     "roofline",
     "timeline",
     "trend",
+    "wait_graph",
     "what_is_hidden",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from cuzklab.report import tables
 from cuzklab.report.figures.axes import Absent
 from cuzklab.report.figures.trend import trend
 from cuzklab.report.html import PLOTLY, export_html
+from cuzklab.report.masthead import INDEX
 from cuzklab.report.naming import figure_name
 from cuzklab.report.scheduling.log import Entry
 from cuzklab.report.scheduling.night import SCHEDULED, log_of
@@ -54,7 +55,7 @@ def write_index(store: Path) -> Path:
     with tempfile.TemporaryDirectory(prefix="cuzklab-") as private:
         notebook = Path(private) / "index.ipynb"
         nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
-        return export_html(notebook, store / "index.html", note="Made anew after each scheduled report")
+        return export_html(notebook, store / "index.html", note="Made anew after each scheduled report", kind=INDEX)
 
 
 def _section(name: str, store: Path) -> Section:

@@ -112,7 +112,7 @@ def provenance(post: PostMortem, parameters: Mapping[str, object], commands: Seq
             f"{format_size(value) if name.endswith('_bytes') else value} {name.removesuffix('_bytes')}"
             if isinstance(value, int) else str(value)
             for name, value in machine.items()
-        ),
+        ) or "not recorded",
         "made": f"{min(created)} to {max(created)}",
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "parameters": ", ".join(f"{name}={value}" for name, value in parameters.items()),
