@@ -5,12 +5,15 @@ from typing import Annotated, Any
 
 import typer
 
+from cuzklab.cli.help import PROOFS, Verbs
 from cuzklab.cli.options import Backend, Json, Threads, app, backend_in_force, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
-bench = typer.Typer(help="Benchmarks.", no_args_is_help=True)
-app.add_typer(bench, name="bench")
+bench = typer.Typer(
+    cls=Verbs, help="What kernels, whole proofs and recording cost on this machine, beside peers.", no_args_is_help=True
+)
+app.add_typer(bench, name="bench", rich_help_panel=PROOFS)
 
 _HOST_REPEATS, _CUDA_REPEATS = 5, 9
 

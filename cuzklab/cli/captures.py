@@ -13,6 +13,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from cuzklab.cli.help import ENGINES
 from cuzklab.cli.options import DEFAULT_STORE, Json, Out, app, emit, print_table
 from cuzklab.cli.stored import runs
 from cuzklab.errors import BadInput
@@ -28,7 +29,7 @@ KeepReport = Annotated[
 _RESULT = re.compile(r"(?ms)^\{\n.*?^\}$")
 
 
-@app.command()
+@app.command(rich_help_panel=ENGINES)
 def capture(
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     out: Out = None,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.mutations import check_mutations
 from cuzklab.cli.options import (
     INTERRUPTED,
@@ -25,7 +26,7 @@ from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def check(
     policy: Policy,
     workers: Annotated[

@@ -5,11 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
+from cuzklab.cli.help import PROOFS, Verbs
 from cuzklab.cli.options import Json, app, emit, print_facts, print_table
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 
-circuit = typer.Typer(help="Build the shipped circuits, or tell the sizes and densities of one.", no_args_is_help=True)
-app.add_typer(circuit, name="circuit")
+circuit = typer.Typer(
+    cls=Verbs, help="Build the shipped circuits, or tell the sizes and densities of one.", no_args_is_help=True
+)
+app.add_typer(circuit, name="circuit", rich_help_panel=PROOFS)
 
 _XZ = b"\xfd7zXZ\x00"
 
@@ -36,7 +39,7 @@ def circuit_make(
 
         system, witness = porep_shaped(porep_constraints(log2_domain), seed)
     else:
-        raise BadInput(f"no circuit {kind!r}; there are: sha256, porep-shaped")
+        raise BadInput(no_such("circuit", kind, ("sha256", "porep-shaped")))
     out.mkdir(parents=True, exist_ok=True)
     write_r1cs(out / "circuit.r1cs", system)
     write_witness(out / "circuit.wtns", witness)

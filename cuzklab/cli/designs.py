@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cuzklab.cli.engine import Urgent, print_failures, print_urgent, status_to, urgent_of
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import (
     DEFAULT_STORE,
     BackendOrSim,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from cuzklab.simulate import Simulation
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def run(
     policy: Policy,
     workload: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cuzklab.cli.cost import Cost
+from cuzklab.cli.help import PROOFS
 from cuzklab.cli.options import Backend, Json, Threads, app, backend_in_force, cores, emit
 from cuzklab.errors import BadInput
 from cuzklab.progress import part, progress
@@ -14,7 +15,7 @@ from cuzklab.progress import part, progress
 _DIALECTS = {".zkey": "snarkjs", ".json": "snarkjs", ".params": "bellman", ".vk": "bellman"}
 
 
-@app.command()
+@app.command(rich_help_panel=PROOFS)
 def setup(
     r1cs: Annotated[Path, typer.Option(help="Circuit, as circom writes it (.r1cs or .r1cs.xz).")],
     seed: Annotated[str, typer.Option(help="Whatever the secrets are drawn from.")],
@@ -81,7 +82,7 @@ def _write_key(path: Path, key: Any) -> None:
             write_bellman_vk(path, key)
 
 
-@app.command()
+@app.command(rich_help_panel=PROOFS)
 def prove(
     key: Annotated[Path, typer.Option(help="Proving key (.zkey or .params), mapped and not copied.")],
     witness: Annotated[

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from cuzklab.cli.help import RECORDS, Verbs
 from cuzklab.cli.options import BackendOrSim, Json, Parameters, app, backend_in_force, emit, parameters_of, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ONE = "EXPERIMENT"  # stands in the list of commands for the name of any report
 
 
-class _Reports(TyperGroup):
+class _Reports(Verbs):
     """`report NAME` makes one report; `report all` and `report sweep NAME` make many."""
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
@@ -44,7 +44,7 @@ reports = typer.Typer(
     no_args_is_help=True,
     subcommand_metavar="EXPERIMENT|all|sweep [ARGS]...",
 )
-app.add_typer(reports, name="report")
+app.add_typer(reports, name="report", rich_help_panel=RECORDS)
 
 Deadline = Annotated[int, typer.Option(min=1, help="Seconds that a report may take.")]
 Cluster = Annotated[

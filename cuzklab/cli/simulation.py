@@ -7,6 +7,7 @@ import typer
 
 from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
 from cuzklab.cli.explain import explain_policy, explain_stored
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import Json, Out, Parameters, app, count_of, emit, parameters_of, print_table, size_of
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
@@ -14,7 +15,7 @@ from cuzklab.progress import progress
 CALIBRATED = Path("reports") / "calibrated"
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def simulate(
     things: Annotated[
         list[str] | None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import DEFAULT_STORE, Json, Parameters, app, emit, parameters_of, print_table
 from cuzklab.progress import progress
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # exit status, as a shell gives it after Ctrl-C
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def tune(
     hardware: Annotated[
         list[str] | None,
