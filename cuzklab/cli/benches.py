@@ -41,6 +41,8 @@ def bench_kernels(
     if backend_in_force(backend) == "cuda":
         _cuda(names, powers, repeats or _CUDA_REPEATS, phases, as_json)
     else:
+        if phases:
+            raise BadInput("--phases: the host backend has no phases; it goes with --backend cuda")
         _host(names, powers, threads, repeats or _HOST_REPEATS, as_json)
 
 

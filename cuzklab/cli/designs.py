@@ -24,6 +24,7 @@ from cuzklab.cli.options import (
     print_table,
     size_of,
 )
+from cuzklab.cli.places import checked_file
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -56,7 +57,7 @@ def run(
     threads: Annotated[
         int, typer.Option(min=1, help="CPU threads of each CPU stage, and of each kernel of an emulated device.")
     ] = 1,
-    seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of circuit, key, witnesses and randomness.")] = 1,
     stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
     status_fd: Annotated[
         int | None,
@@ -70,7 +71,10 @@ def run(
     ] = False,
     nsys: Annotated[str, typer.Option("--nsys", help="The profiler of --capture; looked for by default.")] = "",
     keep_report: Annotated[
-        Path | None, typer.Option("--keep-report", help="Keep the capture's .nsys-rep (it holds the environment).")
+        Path | None,
+        typer.Option(
+            "--keep-report", callback=checked_file, help="Keep the capture's .nsys-rep (it holds the environment)."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -83,6 +87,8 @@ def run(
     from cuzklab.live import run_live
     from cuzklab.trace.store import new_run_place
 
+    if not capture and (nsys or keep_report):
+        raise BadInput("--nsys and --keep-report go with --capture")
     where = backend_in_force(backend, simulated=True)
     design = policies.load(policy, **parameters_of(parameters))
     if capture:
