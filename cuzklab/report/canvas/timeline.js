@@ -61,6 +61,11 @@ export class TimelineView {
     this.#tabulate();
   }
 
+  // Words in the line that tells.
+  say(words) {
+    this.status.replaceChildren(element("b", {}, words));
+  }
+
   // Marks [from, to], or nothing, without telling anybody.
   mark(range) {
     this.range = range;

@@ -6,6 +6,7 @@ const KNOBS = [
 ];
 
 function render({ model, el: root }) {
+  keepWhenSaved(model.widget_manager);
   root.classList.add("cz-wb", "cz-design");
   const choices = model.get("choices");
   let asked = null, wanted = null, began = 0, silence = null;
