@@ -12,6 +12,11 @@
 // their own over elements in shared memory: straight-line code outgrows the instruction cache, and a called multiply
 // spends a fifth of the multiplier on moving arguments.
 // Elements are below 2r between passes, canonical after ntt_rows.
+//
+// With IN_PLACE ntt_rows leaves results where it read, so index (k1·N2 + k2)·N3 + k3 holds frequency k1 + N1·(k2 + N2·k3)
+// and nothing needs a second buffer. The way back takes the digits in reverse: rows, then columns, then outer columns,
+// each of what was read times the same factors, and ends in natural order.
+// With SPLIT_ENTRY a pass's factors are products of two small tables' entries instead of a table as long as the data.
 #include "../field/field_ptx.cuh"
 
 #ifndef LOG_R
@@ -20,13 +25,19 @@
 #ifndef LOG_C
 #define LOG_C 2
 #endif
+#ifndef IN_PLACE
+#define IN_PLACE 0
+#endif
+#ifndef SPLIT_ENTRY
+#define SPLIT_ENTRY 0
+#endif
 #ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM (THREADS < 128 ? 4 : 512 / THREADS)
 #endif
 
 // Products side by side, each a chain of dependent steps.
 #ifndef FACTORS_AT_ONCE
-#define FACTORS_AT_ONCE (LOG_R == 9 ? 8 : 2)  // 2^9 has one kind of step, so code has room
+#define FACTORS_AT_ONCE (LOG_R == 9 && !SPLIT_ENTRY ? 8 : 2)  // 2^9 has one kind of step, so code has room
 #endif
 
 namespace {
@@ -154,12 +165,28 @@ __device__ __forceinline__ void in_order(Fr* x) {
   for (u32 e = 0; e < each; e++) x[e] = y[e];
 }
 
+// The second of two tables whose entries make a factor together: of data index i, the bits above `rest` and the lowest
+// `bits` ones count.
+struct Split {
+  const Fr* table;
+  u32 rest, bits, mask;
+  FN const Fr* at(u32 i) const { return table + (((i >> rest << bits) | (i & ((1u << bits) - 1))) & mask); }
+};
+#if SPLIT_ENTRY
+#define SPLIT_PARAMETERS , const Fr *split_table, u32 split_rest, u32 split_bits, u32 split_mask
+#define SPLIT_ARGUMENT Split{split_table, split_rest, split_bits, split_mask}
+#else
+#define SPLIT_PARAMETERS
+#define SPLIT_ARGUMENT Split{}
+#endif
+
 // All steps. The tile holds the input, each element put by the thread of (lane0, column0) that owns its row in step 0.
-// entry: factors of the first step, at entry_at(e); exit: factors by frequency. Either may be null.
-// emit(frequency, value) takes the results of (lane, column).
-template <class EntryAt, class Emit>
+// entry: factors of the first step, at entry_at(data_index(e)), times the split table's; exit: factors by frequency.
+// Either may be null. emit(frequency, value) takes the results of (lane, column).
+template <class EntryAt, class DataIndex, class Emit>
 __device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column, const Known* roots, const Known* twiddle,
-                                    const Fr* entry, EntryAt entry_at, const Fr* exit, Emit emit) {
+                                    const Fr* entry, EntryAt entry_at, const Split& split, DataIndex data_index,
+                                    const Fr* exit, Emit emit) {
   constexpr u32 last = steps == 0 ? 0 : steps - 1;
   u32 own_lane = lane0, own_column = column0;
 #pragma unroll 1
@@ -168,14 +195,18 @@ __device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column
     if (step == 0 || step == steps) {
       const Fr* table = step == 0 ? entry : exit;
       if (table != nullptr) {
-        const auto at = [&](u32 e) { return step == 0 ? entry_at(e) : frequency(own_lane, e); };
+        const auto at = [&](u32 e) { return step == 0 ? entry_at(data_index(e)) : frequency(own_lane, e); };
         Fr next = load_table(table + at(0));
 #pragma unroll FACTORS_AT_ONCE
         for (u32 e = 0; e < each; e++) {
           const Fr factor = next;
           if (e + 1 < each) next = load_table(table + at(e + 1));
           const u32 row = row_of(place, own_lane, e);
-          put(row, own_column, get(row, own_column).times(factor));
+          Fr x = get(row, own_column).times(factor);
+#if SPLIT_ENTRY
+          if (step == 0) x = x.times(load_table(split.at(data_index(e))));
+#endif
+          put(row, own_column, x);
         }
       }
       if (step == steps) break;
@@ -220,7 +251,7 @@ __device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column
 // entry[(i >> entry_shift) & entry_mask]. from == to is allowed: a tile writes where it read.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     ntt_columns(const Fr* from, Fr* to, u32 log_inner, const Known* roots, const Known* twiddle, const Fr* entry,
-                u32 entry_shift, u32 entry_mask) {
+                u32 entry_shift, u32 entry_mask SPLIT_PARAMETERS) {
   const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
   const u32 tiles = (1u << log_inner) >> LOG_C;
   const u32 outer = blockIdx.x / tiles, inner = (blockIdx.x % tiles << LOG_C) + column;
@@ -231,18 +262,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 #pragma unroll
   for (u32 e = 0; e < each; e++) put(row_of(0, lane, e), column, x[e]);
   run(
-      lane, column, lane, column, roots, twiddle, entry,
-      [&](u32 e) { return ((base + (row_of(0, lane, e) << log_inner)) >> entry_shift) & entry_mask; }, nullptr,
+      lane, column, lane, column, roots, twiddle, entry, [&](u32 i) { return (i >> entry_shift) & entry_mask; },
+      SPLIT_ARGUMENT, [&](u32 e) { return base + (row_of(0, lane, e) << log_inner); }, nullptr,
       [&](u32 k, const Fr& value) { store(to + base + (k << log_inner), value); });
 }
 
 // Data as [2^log_high][2^log_low][2^LOG_R] to [2^LOG_R][2^log_low][2^log_high]. Grid: 2^(log_high + log_low − LOG_C).
 // exit[k] is a factor of frequency k.
+// IN_PLACE: from == to, results in place and below 2r, log_low 0.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
     ntt_rows(const Fr* from, Fr* to, u32 log_high, u32 log_low, const Known* roots, const Known* twiddle, const Fr* entry,
              u32 entry_shift, u32 entry_mask, const Fr* exit) {
   const u32 lane0 = threadIdx.x & (lanes - 1), column0 = threadIdx.x / lanes;
+#if IN_PLACE
+  const u32 column = column0, lane = lane0;
+#else
   const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
+#endif
   const u32 tiles = (1u << log_high) >> LOG_C;
   const u32 low = blockIdx.x / tiles, high = blockIdx.x % tiles << LOG_C;
   const u32 base = (((high + column0) << log_low) + low) << LOG_R;
@@ -251,9 +287,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
   for (u32 e = 0; e < each; e++) x[e] = load(from + base + row_of(0, lane0, e));
 #pragma unroll
   for (u32 e = 0; e < each; e++) put(row_of(0, lane0, e), column0, x[e]);
+#if !IN_PLACE
   const u32 target = (low << log_high) + high + column;
+#endif
   run(
-      lane0, column0, lane, column, roots, twiddle, entry,
-      [&](u32 e) { return ((base + row_of(0, lane0, e)) >> entry_shift) & entry_mask; }, exit,
-      [&](u32 k, const Fr& value) { store(to + target + (k << (log_high + log_low)), value.reduced()); });
+      lane0, column0, lane, column, roots, twiddle, entry, [&](u32 i) { return (i >> entry_shift) & entry_mask; },
+      Split{}, [&](u32 e) { return base + row_of(0, lane0, e); }, exit,
+      [&](u32 k, const Fr& value) {
+#if IN_PLACE
+        store(to + base + k, value);
+#else
+        store(to + target + (k << (log_high + log_low)), value.reduced());
+#endif
+      });
 }

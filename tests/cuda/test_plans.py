@@ -16,12 +16,12 @@ def test_passes_multiply_to_the_size_and_fit_a_tile(log_n):
     assert sum(sizes) == log_n
     assert max(sizes) <= 9 and len(sizes) == max(1, -(-log_n // 9))
     rest = log_n
-    for log_rows, columns in transform._shapes(log_n)[:-1]:
+    for log_rows, columns in transform.shapes_of(log_n)[:-1]:
         rest -= log_rows
         assert columns <= rest
-    log_rows, columns = transform._shapes(log_n)[-1]
+    log_rows, columns = transform.shapes_of(log_n)[-1]
     assert columns <= (sizes[0] if len(sizes) > 1 else 0)
-    assert all(32 << (rows + cols) <= 64 << 10 for rows, cols in transform._shapes(log_n))
+    assert all(32 << (rows + cols) <= 64 << 10 for rows, cols in transform.shapes_of(log_n))
 
 
 @pytest.mark.parametrize("bits", range(2, 23))
