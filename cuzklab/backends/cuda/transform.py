@@ -164,7 +164,7 @@ def powers(base: int, count: int, factor: int = 1) -> list[int]:
     return out
 
 
-def _two_level(base: int, log_count: int) -> tuple[Any, Any, int]:
+def two_level(base: int, log_count: int) -> tuple[Any, Any, int]:
     """base^e for e < 2^log_count as low[e mod 2^bits] · high[e >> bits]."""
     bits = (log_count + 1) // 2
     high = powers(pow(base, 1 << bits, FR_MODULUS), 1 << (log_count - bits))
@@ -186,7 +186,7 @@ def factors_between(
     omega: int, log_rows: int, rest: int, row: Any = None, column: tuple[Any, Any, int] = (None, None, 0)
 ) -> Any:
     """Table [k][m] of ω^(k·m) · row[k] · column^m for k < 2^log_rows, m < 2^rest, on the device."""
-    low, high, bits = _two_level(omega, log_rows + rest)
+    low, high, bits = two_level(omega, log_rows + rest)
     table = cupy().empty((1 << (log_rows + rest), 4), np.uint64)
     arguments = (
         table, np.uint32(log_rows), np.uint32(rest), low, high, np.uint32(bits), row,
@@ -216,7 +216,7 @@ def _plan(
         twiddles = twiddles_of(pow(omega, 1 << (log_n - log_rows), FR_MODULUS), log_rows)
         passes.append(Pass(log_rows, columns, twiddles, entry, row if last else None))
         if not last:
-            column = _two_level(before, rest) if first and before != 1 else (None, None, 0)
+            column = two_level(before, rest) if first and before != 1 else (None, None, 0)
             entry = Entry(factors_between(pow(omega, 1 << done, FR_MODULUS), log_rows, rest, row, column))
         done += log_rows
     return Plan(roots_of_eight(root), tuple(passes))
