@@ -35,6 +35,9 @@ class Constraints(Protocol):
     @property
     def nonzeros(self) -> int: ...
 
+    @property
+    def nbytes(self) -> int: ...
+
     def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
         """Write A·w, B·w and C·w in Montgomery form, (rows, 4) each, for a plain witness."""
         ...
@@ -101,6 +104,10 @@ class CircuitConstraints:
     def nonzeros(self) -> int:
         return sum(matrix.nonzeros for matrix in (self.system.a, self.system.b, self.system.c)) + 1 + self.system.public
 
+    @property
+    def nbytes(self) -> int:
+        return sum(matrix.nbytes for matrix in (self.system.a, self.system.b, self.system.c))
+
     def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
         scaled = host.fr_to_montgomery(witness)
         a[self.system.constraints :] = scaled[: 1 + self.system.public]
@@ -117,7 +124,13 @@ def _product(matrix: Matrix, witness: np.ndarray, out: np.ndarray, threads: int 
     out[matrix.rows :] = 0
     if isinstance(matrix, CodedMatrix):
         host.spmv_coded(
-            matrix.row_start, matrix.wire, matrix.number, matrix.values, witness, out=out[: matrix.rows], threads=threads
+            matrix.row_start,
+            matrix.wire,
+            matrix.number,
+            matrix.values,
+            witness,
+            out=out[: matrix.rows],
+            threads=threads,
         )
         return
     host.spmv(matrix.row_start, matrix.wire, matrix.value, witness, out=out[: matrix.rows], threads=threads)
@@ -147,6 +160,10 @@ class MappedConstraints:
     @property
     def nonzeros(self) -> int:
         return len(self.records)
+
+    @property
+    def nbytes(self) -> int:
+        return self.records.nbytes
 
     def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
         a[:], b[:] = 0, 0

@@ -102,9 +102,7 @@ def porep_circuit(constraints: int, seed: int) -> PorepCircuit:
     """A PoRep-shaped circuit, for which `porep_witness` makes as many witnesses as there are partitions to prove."""
     circuit = coded_porep_circuit(constraints, seed)
     system = circuit.system
-    return replace(
-        circuit, system=replace(system, a=system.a.plain(), b=system.b.plain(), c=system.c.plain())
-    )
+    return replace(circuit, system=replace(system, a=system.a.plain(), b=system.b.plain(), c=system.c.plain()))
 
 
 def coded_porep_circuit(constraints: int, seed: int, arrays: Any = np) -> PorepCircuit:
@@ -163,7 +161,8 @@ def porep_witness(circuit: PorepCircuit, seed: int, arrays: Any = np) -> np.ndar
     x, y, z = primary[operands["choice"]].T
     bits[wires["choice"]] = arrays.where(z, x, y)
     derived = bits[_derived_in_a(arrays, counts, wires)]
-    bits[wires["result"]] = _add_up(arrays, circuit.long.of(arrays), int(circuit.long.bits.max()), derived)
+    columns = int(circuit.long.bits.max())
+    bits[wires["result"]] = _add_up(arrays, circuit.long.of(arrays), columns, derived)
 
     witness = arrays.zeros((circuit.system.wires, 4), np.uint64)
     witness[:, 0] = bits
@@ -223,7 +222,8 @@ def _add_up(arrays: Any, long: LongRows, columns: int, derived: Any) -> Any:
     """The result bits of all long rows, of at most `columns` bits each, one row after the other, little end first."""
     rows = len(long.bits)
     cell = repeated(arrays, arrays.arange(rows) * columns, long.terms) + long.exponents(arrays)
-    column_sums = arrays.bincount(cell, weights=derived[long.derived(arrays)], minlength=rows * columns)
+    terms = derived[long.derived(arrays)].astype(np.float64)
+    column_sums = arrays.bincount(cell, weights=terms, minlength=rows * columns)
     column_sums = column_sums.astype(np.int64).reshape(rows, columns)
     carry = arrays.zeros(rows, np.int64)
     results = arrays.empty((rows, columns), np.uint8)
@@ -275,10 +275,10 @@ def _system(
     a = _Matrix(arrays, counts.constraints)
     a.add(rows["boolean"], [0, boolean], [_PLUS, _MINUS])
     a.add(rows["xor"], [primary["xor"][:, 0]], [_TWO])
-    x, y, z = primary["majority"].T
+    x, y = primary["majority"][:, :2].T
     a.add(rows["and"], [x], [_PLUS])
     a.add(rows["majority"], [wires["and"], x, y], [_TWO, _MINUS, _MINUS])
-    x, y, z = primary["choice"].T
+    x, y = primary["choice"][:, :2].T
     a.add(rows["choice"], [x, y], [_PLUS, _MINUS])
     a.add(rows["root"], [0, public], [constant[: len(public)], _PLUS])
     for sort, number in of_products:
@@ -333,7 +333,9 @@ class _Matrix:
         """Rows with one entry for each of `wires`, which may come in any order."""
         arrays = self._arrays
         entries = [
-            arrays.broadcast_to(arrays.asarray(wire, np.int64) << 32 | arrays.asarray(coefficient, np.int64), rows.shape)
+            arrays.broadcast_to(
+                arrays.asarray(wire, np.int64) << 32 | arrays.asarray(coefficient, np.int64), rows.shape
+            )
             for wire, coefficient in zip(wires, coefficients, strict=True)
         ]
         for last in range(len(entries) - 1, 0, -1):

@@ -256,9 +256,7 @@ def _columns(
     return u, v, on.combination([(secrets.beta, u), (secrets.alpha, v), (1, t)])
 
 
-def _odd_basis(
-    secrets: Trapdoor, domain: int, factor: int, threads: int | None, on: KeyArithmetic = HOST_KEYS
-) -> Any:
+def _odd_basis(secrets: Trapdoor, domain: int, factor: int, threads: int | None, on: KeyArithmetic = HOST_KEYS) -> Any:
     """factor · M_{2i+1}(τ): the odd half of the Lagrange basis on the powers of snarkjs's 2n-th root."""
     double_root = pow(host.SNARKJS_ROOT, (1 << TWO_ADICITY) // (2 * domain), host.FR_MODULUS)
     shifted = secrets.tau * pow(double_root, -1, host.FR_MODULUS) % host.FR_MODULUS

@@ -194,7 +194,7 @@ def _partial_sums(cut: Shape, size: int) -> int:
 
 
 def scratch_bytes(group: str, cut: Shape, size: int, streamed_bytes: int = 0) -> int:
-    """Device memory of a sum in batches of `size` points, at most; `streamed_bytes` of each of them are copied there."""
+    """Most device memory of a sum in batches of `size` points, of each of which `streamed_bytes` are copied there."""
     sum_bytes, entries = 16 * LIMBS[group], size * cut.windows
     long_most = entries // cut.segment + 1
     chunks = -(-cut.half // cut.chunk) * (cut.sets - 1) + -(-cut.last // cut.chunk)
@@ -204,7 +204,15 @@ def scratch_bytes(group: str, cut: Shape, size: int, streamed_bytes: int = 0) ->
 
 
 def _accumulate(
-    group: str, cut: Shape, points: Any, scalars: Any, base: int, stride: int, first_bad: Any, buckets: Any, partial: Any
+    group: str,
+    cut: Shape,
+    points: Any,
+    scalars: Any,
+    base: int,
+    stride: int,
+    first_bad: Any,
+    buckets: Any,
+    partial: Any,
 ) -> None:
     """Add one batch to the buckets; what it needs beside them is given back before the next."""
     block, _ = block_shape(group)

@@ -35,8 +35,7 @@ def units() -> list[Unit]:
 
 
 def release() -> None:
-    """Give all device memory back that a setup has used, tables of transforms included."""
-    quotient.release_tables()
+    """Give all device memory back that is in nobody's hands."""
     cupy().get_default_memory_pool().free_all_blocks()
 
 
@@ -49,6 +48,7 @@ class CudaKeyArithmetic:
         scale = transform.elements([factor % FR_MODULUS])
         powers = transform.factors_between(1, 0, log_n, scale, transform.two_level(tau, log_n))
         transform.ntt(powers, inverse=True, root=root)
+        quotient.release_tables()  # as large as the basis
         return field.fr_from_montgomery(powers)
 
     @refusing_in_one_line

@@ -71,9 +71,7 @@ def _there_and_back(device: int, log_n: int, root: int, shift: int) -> tuple[Pla
     for log_rows, columns in shapes_of(log_n):
         rest -= log_rows
         row = row_factors(shift, done, log_rows, 1 if there else pow(1 << log_n, -1, FR_MODULUS))
-        ways = [
-            twiddles_of(pow(each, 1 << (log_n - log_rows), FR_MODULUS), log_rows) for each in (inverse, omega)
-        ]
+        ways = [twiddles_of(pow(each, 1 << (log_n - log_rows), FR_MODULUS), log_rows) for each in (inverse, omega)]
         if rest == 0:
             there.append(Pass(log_rows, columns, ways[0], entry, row, in_place=True))
             back.append(Pass(log_rows, columns, ways[1], None, in_place=True))

@@ -29,8 +29,8 @@ TABLES = Unit("ntt_tables.cu")
 class Entry:
     """Factors of what a pass reads: the element at index i is multiplied by table[(i >> shift) mod len(table)].
 
-    Where that table would be large, it is split: `table` is then indexed by all but the lowest `split_bits` bits, and the
-    factor's other part is split[(i >> split_rest) · 2^split_bits + i mod 2^split_bits], modulo its length.
+    Where that table would be large, it is split: `table` is then indexed by all but the lowest `split_bits` bits, and
+    the factor's other part is split[(i >> split_rest) · 2^split_bits + i mod 2^split_bits], modulo its length.
     """
 
     table: Any
@@ -250,8 +250,8 @@ def plan(
 ) -> Plan:
     """The tables of a transform, built if need be.
 
-    Parameters as in `ntt`; `scale` · `after`^k is a further factor of value k, `passes` overrides `pass_sizes`: one to three of
-    at most 9, the first the largest, each from 4 where there are several.
+    Parameters as in `ntt`; `scale` · `after`^k is a further factor of value k, `passes` overrides `pass_sizes`: one to
+    three of at most 9, the first the largest, each from 4 where there are several.
     """
     if passes is not None and (
         sum(passes) != log_n
