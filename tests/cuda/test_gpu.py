@@ -89,12 +89,12 @@ def test_quotients_of_every_size(function, log_n):
     assert (getattr(cuda, function)(a.copy(), b.copy(), c.copy()) == wanted).all()
 
 
-@pytest.mark.parametrize("log_n", [14, 18, 19, 21])
+@pytest.mark.parametrize("log_n", [19, 20, 21, 22])
 def test_quotients_with_split_tables(log_n, monkeypatch):
     """As from 2^25 points on, at sizes that the host does in reasonable time."""
     from cuzklab.backends.cuda import quotient
 
-    monkeypatch.setattr(quotient, "_LARGEST_TABLE_LOG2", 10)
+    monkeypatch.setattr(quotient, "_LARGEST_TABLE_LOG2", 18)
     cuda.release_tables()
     a, b, c = (fr(1 << log_n, seed) for seed in (1, 2, 3))
     wanted = host.h_polynomial(a.copy(), b.copy(), c.copy())

@@ -18,7 +18,7 @@ from cuzklab.backends.cuda.launch import DOMAIN, blocks, cupy, device_array, lau
 from cuzklab.backends.cuda.transform import (
     MOST_LOG2,
     TABLES,
-    Entry,
+    Factors,
     Pass,
     Plan,
     factors_between,
@@ -39,52 +39,57 @@ _LARGEST_TABLE_LOG2 = 24
 
 def units() -> list[Unit]:
     """Every unit that the quotient can need."""
-    needed = {TABLES: None}
+    needed: dict[Unit, None] = {TABLES: None}
     for log_n in range(MOST_LOG2 + 1):
-        shapes = shapes_of(log_n)
+        *columns, rows = shapes_of(log_n)
         split = log_n > _LARGEST_TABLE_LOG2
-        needed |= {unit(*shapes[-1], in_place=True): None, **{unit(*shape): None for shape in shapes[:-1]}}
-        if split:
-            needed |= {unit(*shape, split=True): None for shape in shapes[:2]}
+        needed[unit(*rows, in_place=True)] = needed[unit(*rows, in_place=True, on_exit=bool(columns))] = None
+        for shape in columns[:1]:
+            needed[unit(*shape)] = None
+        for shape in columns[1:]:
+            needed[unit(*shape, split=split)] = needed[unit(*shape, split=split, on_exit=True)] = None
     return list(needed)
 
 
-def _entry(omega: int, log_rows: int, rest: int, row: Any = None) -> Entry:
+def _factors(omega: int, log_rows: int, rest: int, row: Any = None) -> Factors:
     """Factors ω^(k·m) · row[k] for digit k and the `rest` bits m below it, in one table or split."""
     if log_rows + rest <= _LARGEST_TABLE_LOG2:
-        return Entry(factors_between(omega, log_rows, rest, row))
+        return Factors(factors_between(omega, log_rows, rest, row))
     bits = rest // 2
     above = factors_between(pow(omega, 1 << bits, FR_MODULUS), log_rows, rest - bits, row)
-    return Entry(above, bits, factors_between(omega, log_rows, bits), rest, bits)
+    return Factors(above, bits, factors_between(omega, log_rows, bits), rest, bits)
 
 
 @functools.lru_cache(maxsize=4)
 def _there_and_back(device: int, log_n: int, root: int, shift: int) -> tuple[Plan, Plan]:
     """Values to coefficients, coefficient i times shift^i, in reversed digits; and from there to values.
 
-    Pass t of the way there is over digit t of the index, the highest first, and of the way back the other way round.
+    The way there is over the highest digit of the index first, the way back over the lowest; between the passes over
+    two digits lie the same factors, of inverse roots, on either.
     """
     omega = pow(root, 1 << (TWO_ADICITY - log_n), FR_MODULUS)
     inverse = pow(omega, -1, FR_MODULUS)
     there, back = [], []
-    done, rest, entry = 0, log_n, None
+    done, rest, to_there, from_back = 0, log_n, None, None
     for log_rows, columns in shapes_of(log_n):
         rest -= log_rows
         row = row_factors(shift, done, log_rows, 1 if there else pow(1 << log_n, -1, FR_MODULUS))
-        ways = [twiddles_of(pow(each, 1 << (log_n - log_rows), FR_MODULUS), log_rows) for each in (inverse, omega)]
-        if rest == 0:
-            there.append(Pass(log_rows, columns, ways[0], entry, row, in_place=True))
-            back.append(Pass(log_rows, columns, ways[1], None, in_place=True))
-        else:
-            there.append(Pass(log_rows, columns, ways[0], entry))
-            back.append(Pass(log_rows, columns, ways[1], _entry(pow(omega, 1 << done, FR_MODULUS), log_rows, rest)))
-            entry = _entry(pow(inverse, 1 << done, FR_MODULUS), log_rows, rest, row)
+        step = 1 << (log_n - log_rows)
+        twiddles = [twiddles_of(pow(each, step, FR_MODULUS), log_rows) for each in (inverse, omega)]
+        last = rest == 0
+        there.append(Pass(log_rows, columns, twiddles[0], to_there, row if last else None, in_place=last))
+        on_exit = from_back is not None
+        back.append(Pass(log_rows, columns, twiddles[1], from_back, in_place=last, on_exit=on_exit))
+        if not last:
+            to_there = _factors(pow(inverse, 1 << done, FR_MODULUS), log_rows, rest, row)
+            from_back = _factors(pow(omega, 1 << done, FR_MODULUS), log_rows, rest)
         done += log_rows
+    back.reverse()
     return Plan(roots_of_eight(pow(root, -1, FR_MODULUS)), tuple(there)), Plan(roots_of_eight(root), tuple(back))
 
 
 def there_and_back(log_n: int, *, root: int = SNARKJS_ROOT, shift: int = 1) -> tuple[Plan, Plan]:
-    """The two plans, built if need be; the second one's first pass is its last element."""
+    """The two plans, built if need be."""
     return _there_and_back(cupy().cuda.Device().id, log_n, root, shift)
 
 
@@ -92,18 +97,17 @@ def run_in_place(chosen: Plan, values: Any, *, back: bool = False) -> None:
     """Transform `values` (n, 4) on the device in place, in the current stream; elements stay below 2r."""
     log_n = log2_length("values", values)
     rest, steps = log_n, []
-    for step in chosen.passes:
+    for step in reversed(chosen.passes) if back else chosen.passes:
         rest -= step.log_rows
         steps.append((step, rest))
     for step, rest in reversed(steps) if back else steps:
         tables = (chosen.roots, *step.tables)
         grid = 1 << (log_n - step.log_rows - step.log_columns_of_tile)
         if step.in_place:
-            arguments = (values, values, np.uint32(log_n - step.log_rows), np.uint32(0), *tables, step.exit)
-            launch(step.unit, "ntt_rows", grid, step.threads, arguments, step.shared_bytes)
+            kernel, more = "ntt_rows", (np.uint32(log_n - step.log_rows), np.uint32(0), *tables, step.exit)
         else:
-            launch(step.unit, "ntt_columns", grid, step.threads, (values, values, np.uint32(rest), *tables),
-                   step.shared_bytes)  # fmt: skip
+            kernel, more = "ntt_columns", (np.uint32(rest), *tables)
+        launch(step.unit, kernel, grid, step.threads, (values, values, *more), step.shared_bytes)
 
 
 def release_tables() -> None:

@@ -26,8 +26,8 @@ TABLES = Unit("ntt_tables.cu")
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
-    """Factors of what a pass reads: the element at index i is multiplied by table[(i >> shift) mod len(table)].
+class Factors:
+    """Factors of elements by their index: the one at index i is multiplied by table[(i >> shift) mod len(table)].
 
     Where that table would be large, it is split: `table` is then indexed by all but the lowest `split_bits` bits, and
     the factor's other part is split[(i >> split_rest) · 2^split_bits + i mod 2^split_bits], modulo its length.
@@ -46,7 +46,8 @@ class Pass:
 
     Attributes
     ----------
-    entry : Entry or None
+    factors : Factors or None
+        Of what the pass reads, or, with `on_exit`, of what it writes.
     exit : array or None
         Frequency k of the pass is multiplied by exit[k]; a pass over rows only.
     in_place : bool
@@ -56,13 +57,15 @@ class Pass:
     log_rows: int
     log_columns_of_tile: int
     twiddles: Any
-    entry: Entry | None
+    factors: Factors | None
     exit: Any = None
     in_place: bool = False
+    on_exit: bool = False
 
     @functools.cached_property
     def unit(self) -> Unit:
-        return unit(self.log_rows, self.log_columns_of_tile, self.in_place, bool(self.entry and self.entry.split_bits))
+        split = self.factors is not None and self.factors.split_bits > 0
+        return unit(self.log_rows, self.log_columns_of_tile, in_place=self.in_place, on_exit=self.on_exit, split=split)
 
     @functools.cached_property
     def threads(self) -> int:
@@ -77,14 +80,14 @@ class Pass:
     @functools.cached_property
     def tables(self) -> tuple[Any, ...]:
         """Arguments of both kernels that do not depend on the data."""
-        if (entry := self.entry) is None:
+        if (factors := self.factors) is None:
             return self.twiddles, None, np.uint32(0), np.uint32(0)
-        mask = np.uint32(len(entry.table) - 1)
-        whole = self.twiddles, entry.table, np.uint32(entry.shift), mask
-        if not entry.split_bits:
+        mask = np.uint32(len(factors.table) - 1)
+        whole = self.twiddles, factors.table, np.uint32(factors.shift), mask
+        if not factors.split_bits:
             return whole
-        split_mask = np.uint32(len(entry.split) - 1)
-        return (*whole, entry.split, np.uint32(entry.split_rest), np.uint32(entry.split_bits), split_mask)
+        split_mask = np.uint32(len(factors.split) - 1)
+        return (*whole, factors.split, np.uint32(factors.split_rest), np.uint32(factors.split_bits), split_mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +121,11 @@ def tile_columns(log_rows: int, log_available: int) -> int:
     return min(max(_TILE_LOG2 - log_rows, 2), log_available)
 
 
-def unit(log_rows: int, log_columns: int, in_place: bool = False, split: bool = False) -> Unit:
+def unit(
+    log_rows: int, log_columns: int, *, in_place: bool = False, on_exit: bool = False, split: bool = False
+) -> Unit:
     """The unit of a pass."""
-    more = (("IN_PLACE", in_place), ("SPLIT_ENTRY", split))
+    more = (("IN_PLACE", in_place), ("FACTORS_ON_EXIT", on_exit), ("SPLIT_FACTORS", split))
     return Unit(
         "ntt.cu", (("LOG_R", log_rows), ("LOG_C", log_columns), *((name, 1) for name, wanted in more if wanted))
     )
@@ -208,7 +213,7 @@ def _plan(
     # Coefficients' powers: the part of the first digit is a table of its own, the rest is folded into the next entry.
     entry, shift = None, log_n - sizes[0]
     if before != 1:
-        entry = Entry(elements(powers(pow(before, 1 << shift, FR_MODULUS), 1 << sizes[0])), shift)
+        entry = Factors(elements(powers(pow(before, 1 << shift, FR_MODULUS), 1 << sizes[0])), shift)
     for position, (log_rows, columns) in enumerate(shapes_of(log_n, sizes)):
         rest -= log_rows
         first, last = position == 0, position == len(sizes) - 1
@@ -217,7 +222,7 @@ def _plan(
         passes.append(Pass(log_rows, columns, twiddles, entry, row if last else None))
         if not last:
             column = two_level(before, rest) if first and before != 1 else (None, None, 0)
-            entry = Entry(factors_between(pow(omega, 1 << done, FR_MODULUS), log_rows, rest, row, column))
+            entry = Factors(factors_between(pow(omega, 1 << done, FR_MODULUS), log_rows, rest, row, column))
         done += log_rows
     return Plan(roots_of_eight(root), tuple(passes))
 
