@@ -29,7 +29,7 @@ from cuzklab.prover.files.zkey import read_zkey, write_zkey
 from cuzklab.prover.model import ProvingKey
 from cuzklab.prover.porep_counts import porep_constraints
 from cuzklab.prover.porep_shaped import PorepCircuit, coded_porep_circuit, porep_circuit, porep_witness
-from cuzklab.prover.setup import dense_setup, setup
+from cuzklab.prover.setup import Progress, dense_setup, setup
 from cuzklab.prover.shape import circuit_shape
 from cuzklab.prover.stages import DenseKey, check_same_circuit, dense_key
 from cuzklab.stages import POREP_32G, SCALAR_BYTES, CircuitShape, DeviceModel, PartitionSizes, partition_sizes
@@ -142,12 +142,14 @@ def circuit_with_test_key(log2_domain: int, seed: int) -> TestCircuit:
     )
 
 
-@functools.lru_cache(maxsize=1)
-def circuit_made_by(maker: Maker, log2_domain: int, seed: int) -> TestCircuit:
+_last_made: dict[tuple[Maker, int, int], TestCircuit] = {}
+
+
+def circuit_made_by(maker: Maker, log2_domain: int, seed: int, progress: Progress | None = None) -> TestCircuit:
     """As `circuit_with_test_key`, made by a device and not kept in a file; the key's points may be page-locked.
 
     Matrices are coded and points are made where they stay, so the host holds everything once: for 2^27 rows the key
-    (44 GiB) and a fourth of that beside it.
+    (44 GiB) and a fourth of that beside it. The last one is remembered.
 
     Raises
     ------
@@ -155,13 +157,29 @@ def circuit_made_by(maker: Maker, log2_domain: int, seed: int) -> TestCircuit:
         The size is out of range, or the device's memory does not suffice.
     """
     _check_size(log2_domain, GPU_MAX_LOG2_DOMAIN)
+    wanted = maker, log2_domain, seed
+    if wanted not in _last_made:
+        _last_made.clear()  # before the next one takes its memory
+        _last_made[wanted] = _made_by(maker, log2_domain, seed, progress or (lambda step, share: None))
+    return _last_made[wanted]
+
+
+def _made_by(maker: Maker, log2_domain: int, seed: int, progress: Progress) -> TestCircuit:
+    progress("circuit", 0.0)
     try:
         circuit = coded_porep_circuit(porep_constraints(log2_domain), seed, maker.arrays)
         maker.release()
-        key = dense_setup(circuit.system, seed, on=maker.keys)
+        key = dense_setup(
+            circuit.system,
+            seed,
+            on=maker.keys,
+            progress=lambda step, share: progress(f"key: {step}", 0.3 + 0.4 * share),
+        )
     finally:
         maker.release()
+    progress("its shape", 0.7)
     shape = circuit_shape(f"porep-shaped-{log2_domain}", circuit.system, _witness(circuit, seed, maker))
+    progress("hashes", 0.95)
     matrices = (circuit.system.a, circuit.system.b, circuit.system.c)
     digests = {
         "circuit, in blocks": digest_in_blocks(

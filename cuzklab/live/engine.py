@@ -130,6 +130,7 @@ def run_live(
     seed: int = 1,
     deadline_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
+    preparing: Callable[[str, float], None] | None = None,
     status: Tell | None = None,
     record: bool = True,
     sample_stacks: bool = False,
@@ -169,6 +170,8 @@ def run_live(
         A run that takes longer is stopped, and says who waited for what.
     progress : callable (done, total), optional
         Told from time to time how many partitions have an outcome.
+    preparing : callable (words, share), optional
+        Told what a GPU makes of circuit and key before anything is timed, and the share of that which is done.
     status : callable (mapping), optional
         Told ten times a second what the run is at: see `cuzklab.live.status.snapshot`, with `total` beside `outcomes`.
     record : bool
@@ -190,7 +193,7 @@ def run_live(
     in_flight = proofs if in_flight is None else in_flight
     lookahead = synthesis_workers if lookahead is None else lookahead
     _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads, gpus)
-    circuit = where.circuit(log2_domain, seed)
+    circuit = where.circuit(log2_domain, seed, preparing)
     equivalent_bytes = where.vram_bytes if vram_bytes is None else vram_bytes
     limit_bytes, margin_bytes = circuit.scaled(equivalent_bytes), circuit.scaled(where.margin_bytes)
     _check_memory(where, equivalent_bytes, limit_bytes, margin_bytes)
@@ -284,7 +287,7 @@ def _whole(config: EngineConfig, partitions: Sequence[int]) -> tuple[int, ...]:
 def _urgent_circuit(kind: Workload, log2_domain: int, seed: int, where: Place) -> TestCircuit:
     """The circuit that stands for an urgent proof's: as much smaller than the batch's as it really is."""
     smaller = POREP_32G.domain.bit_length() - kind.shape.domain.bit_length()
-    return where.circuit(max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), seed)
+    return where.circuit(max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), seed, None)
 
 
 def _urgent(kind: Workload, after: int, sizes: PartitionSizes) -> Urgent:

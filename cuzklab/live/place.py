@@ -17,6 +17,7 @@ from cuzklab.live.circuit import (
 )
 from cuzklab.live.stages import Means
 from cuzklab.profiles import Hardware, load_hardware
+from cuzklab.prover.setup import Progress
 from cuzklab.prover.stages import DenseKey
 from cuzklab.stages import CircuitShape, DeviceModel
 from cuzklab.units import MiB, format_size
@@ -47,8 +48,8 @@ class Place:
         Before the timed part: bring the key, the kernels and the memory of so many partitions at a time into the state
         that they are in while an engine runs.
     means : (threads, devices) -> Means
-    circuit : (log2_domain, seed) -> TestCircuit
-        What is proved there.
+    circuit : (log2_domain, seed, progress) -> TestCircuit
+        What is proved there; `progress` is told what is being made and the share that is done, or is None.
     maker : Maker or None
         The device that makes circuits and keys, if not the CPU.
     inputs : mapping
@@ -70,7 +71,7 @@ class Place:
     prepare: Callable[[DenseKey, CircuitShape, tuple[Device, ...], int], DenseKey]
     means: Callable[[int, tuple[Device, ...]], Means]
     notes: Callable[[int, tuple[Device, ...]], tuple[str, ...]]
-    circuit: Callable[[int, int], TestCircuit] = circuit_with_test_key
+    circuit: Callable[[int, int, Progress | None], TestCircuit]
     maker: Maker | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     facts: Callable[[Device], Mapping[str, Any]] = lambda device: {}
@@ -114,6 +115,7 @@ def _emulated(hardware: Hardware) -> Place:
         prepare=lambda key, shape, devices, partitions: key,
         means=lambda threads, devices: Means(threads),
         notes=notes,
+        circuit=lambda log2_domain, seed, progress: circuit_with_test_key(log2_domain, seed),
         inputs={f"hardware {hardware.name}": hardware.digest},
     )
 
@@ -128,10 +130,10 @@ def _real() -> Place:
 
     found, gpu, maker = card(), CudaBackend(), Maker(cupy(), CUDA_KEYS, release)
 
-    def circuit(log2_domain: int, seed: int) -> TestCircuit:
+    def circuit(log2_domain: int, seed: int, progress: Progress | None) -> TestCircuit:
         if log2_domain < GPU_FROM_LOG2_DOMAIN:
             return circuit_with_test_key(log2_domain, seed)
-        return circuit_made_by(maker, log2_domain, seed)
+        return circuit_made_by(maker, log2_domain, seed, progress)
 
     def devices(count: int, limit_bytes: int) -> tuple[Device, ...]:
         if count > found.count:

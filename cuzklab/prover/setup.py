@@ -44,6 +44,7 @@ class Trapdoor:
 
 
 Progress = Callable[[str, float], None]
+"""Told what is being made, and the share of the whole that is done, 0 to 1."""
 
 
 def trapdoor_from_seed(seed: str | int, domain: int) -> Trapdoor:

@@ -13,8 +13,8 @@ from cuzklab.backends.cuda import buckets, msm, observe, quotient, workspace
 from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, refusing_in_one_line
 
 # Parts that the points of a masked sum come in, as in the modelled engine: smaller ones take longer than their copies,
-# larger ones leave more of the first copy in the open.
-_SLICES, _LEAST_SLICE, _MOST_SLICE = 8, 1 << 18, 1 << 21
+# larger ones leave more of the first copy in the open. Measured on an H200.
+_SLICES, _LEAST_SLICE, _MOST_SLICE = 8, 1 << 18, 1 << 20
 # Parts of an MSM: more leave less of the copying in the open, and cost more of the sorting. Measured on an H200.
 _BATCHES, _LEAST_BATCH, _MOST_BATCH = 4, 1 << 18, 1 << 22
 _FEWEST_BITS = 10
