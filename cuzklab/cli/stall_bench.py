@@ -47,7 +47,8 @@ def bench_stalls(
     print_table(
         [
             {"call": row.name, "size": format_size(row.size_bytes), "beside": row.queue,
-             "alone": f"{row.alone_ms:.3g}", "took": f"{row.call_ms:.3g}", "share of kernels": f"{row.kernel_share:.2f}",
+             "alone": f"{row.alone_ms:.3g}", "took": f"{row.call_ms:.3g}",
+             "share of kernels": f"{row.kernel_share:.2f}",
              "longest gap": f"{row.longest_gap_ms:.3g}", "longest launch": f"{row.longest_issue_ms:.3g}"}
             for row in rows
         ]

@@ -6,12 +6,12 @@ charge for the call. With few kernels in the queue, a call that only stops launc
 device goes on unless it is stopped itself: so both are measured.
 """
 
-import mmap
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 from cuzklab.backends.cuda.bench import Inputs, work_for
 from cuzklab.backends.cuda.clock import DeviceClock
 from cuzklab.backends.cuda.compile import Unit
+from cuzklab.backends.cuda.host_calls import Pair, allocating, copying, pairs, pinning
 from cuzklab.backends.cuda.launch import cupy, launch, multiprocessors, refusing_in_one_line
 from cuzklab.progress import Report
 from cuzklab.units import GiB
@@ -122,7 +123,7 @@ def longest_gap_ns(intervals: Sequence[tuple[int, int]], begin: int, end: int) -
     """Longest time between neighbouring intervals, in order, that has a part between two moments."""
     gaps = [
         (following[0] - before[1])
-        for before, following in zip(intervals, intervals[1:])
+        for before, following in pairwise(intervals)
         if before[1] < end and following[0] > begin
     ]
     return max(gaps, default=0)
@@ -196,106 +197,6 @@ class Probe:
             stream.synchronize()
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """A call and the one that undoes it, each measured."""
-
-    name: str
-    undo_name: str
-    size_bytes: int
-    do: Callable[[], None]
-    undo: Callable[[], None]
-
-
-def _pages(size_bytes: int, huge: bool) -> mmap.mmap:
-    """Memory whose pages exist."""
-    memory = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
-    np.frombuffer(memory, np.uint8)[:: mmap.PAGESIZE] = 1
-    return memory
-
-
-def _address(memory: mmap.mmap) -> int:
-    return np.frombuffer(memory, np.uint8).ctypes.data
-
-
-def _pinning(runtime: Any, size_bytes: int, huge: bool, threads: int = 1) -> _Pair:
-    part_bytes = size_bytes // threads // mmap.PAGESIZE * mmap.PAGESIZE
-    parts = [_pages(part_bytes, huge) for _ in range(threads)]
-
-    def each(function: Callable[[mmap.mmap], None]) -> Callable[[], None]:
-        def run() -> None:
-            others = [threading.Thread(target=function, args=(part,)) for part in parts[1:]]
-            for thread in others:
-                thread.start()
-            function(parts[0])
-            for thread in others:
-                thread.join()
-
-        return run
-
-    kind = ("" if huge else ", small pages") + (f", {threads} threads" if threads > 1 else "")
-    return _Pair(
-        f"cudaHostRegister{kind}", f"cudaHostUnregister{kind}", part_bytes * threads,
-        each(lambda part: runtime.hostRegister(_address(part), len(part), 1)),
-        each(lambda part: runtime.hostUnregister(_address(part))),
-    )  # fmt: skip
-
-
-def _allocating(runtime: Any, size_bytes: int) -> _Pair:
-    held: list[int] = []
-    return _Pair(
-        "cudaMalloc", "cudaFree", size_bytes,
-        lambda: held.append(runtime.malloc(size_bytes)), lambda: runtime.free(held.pop()),
-    )  # fmt: skip
-
-
-def _pooling(module: Any, size_bytes: int) -> _Pair:
-    """An allocation of the pool is freed to it before the trim, so that the trim gives it back to the card."""
-    runtime, stream, index = module.cuda.runtime, module.cuda.Stream(non_blocking=True), module.cuda.Device().id
-    pool = runtime.deviceGetDefaultMemPool(index)
-    runtime.memPoolSetAttribute(pool, runtime.cudaMemPoolAttrReleaseThreshold, 1 << 62)
-
-    def allocate() -> None:
-        pointer = runtime.mallocAsync(size_bytes, stream.ptr)
-        stream.synchronize()
-        runtime.freeAsync(pointer, stream.ptr)
-        stream.synchronize()
-
-    return _Pair(
-        "cudaMallocAsync and cudaFreeAsync", "cudaMemPoolTrimTo", size_bytes, allocate,
-        lambda: runtime.memPoolTrimTo(pool, 0),
-    )  # fmt: skip
-
-
-def _copying(module: Any, size_bytes: int) -> _Pair:
-    runtime, stream = module.cuda.runtime, module.cuda.Stream(non_blocking=True)
-    target, pageable = module.empty(size_bytes, np.uint8), _pages(size_bytes, True)
-    pinned = _pages(size_bytes, True)
-    runtime.hostRegister(_address(pinned), size_bytes, 1)
-
-    def copy(source: mmap.mmap) -> None:
-        runtime.memcpyAsync(target.data.ptr, _address(source), size_bytes, runtime.memcpyHostToDevice, stream.ptr)
-        stream.synchronize()
-
-    return _Pair("pageable copy", "page-locked copy", size_bytes, lambda: copy(pageable), lambda: copy(pinned))
-
-
-def pairs(sizes_gib: Sequence[float]) -> Iterator[_Pair]:
-    """What is measured, made one after the other since it takes memory."""
-    module = cupy()
-    runtime = module.cuda.runtime
-    for size in sizes_gib:
-        yield _pinning(runtime, round(size * GiB) // mmap.PAGESIZE * mmap.PAGESIZE, huge=True)
-    small = round(sorted(sizes_gib)[len(sizes_gib) // 2] * GiB)
-    yield _pinning(runtime, small, huge=True, threads=2)
-    yield _pinning(runtime, small, huge=False)
-    for size in sizes_gib[:2]:
-        yield _allocating(runtime, round(2 * size * GiB))
-    yield _pooling(module, small)
-    yield _copying(module, round(min(sizes_gib) * GiB))
-
-
 def _timed(function: Callable[[], None]) -> tuple[int, int]:
     begin = time.monotonic_ns()
     function()
@@ -341,7 +242,7 @@ def measure(
     return rows
 
 
-def _repeated(pair: _Pair, repeats: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def _repeated(pair: Pair, repeats: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Intervals of a call and of the one that undoes it; once unmeasured before."""
     pair.do(), pair.undo()
     done, undone = [], []
@@ -385,7 +286,7 @@ def measure_work(
     """Rates of an MSM and of the H polynomial on resident data, beside each call of one size."""
     module, rows = cupy(), []
     runtime, size_bytes = module.cuda.runtime, round(size_gib * GiB)
-    calls = [_pinning(runtime, size_bytes, True), _allocating(runtime, size_bytes), _copying(module, size_bytes)]
+    calls = [pinning(runtime, size_bytes, True), allocating(runtime, size_bytes), copying(module, size_bytes)]
     for name in ("msm_g1", "h_polynomial"):
         run, ends_on_host = work_for(name, 1 << log2n, Inputs())
         work = run if ends_on_host else _ending(run)
