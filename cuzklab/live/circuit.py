@@ -7,10 +7,13 @@ and public inputs differ. Everything follows from the circuit's size and a seed.
 import functools
 import hashlib
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+
+import numpy as np
 
 from cuzklab import __version__
 from cuzklab.backends.host import FR_MODULUS
@@ -27,8 +30,31 @@ from cuzklab.prover.setup import setup
 from cuzklab.prover.shape import circuit_shape
 from cuzklab.prover.stages import DenseKey, check_same_circuit, dense_key
 from cuzklab.stages import POREP_32G, SCALAR_BYTES, CircuitShape, DeviceModel, PartitionSizes, partition_sizes
+from cuzklab.units import GiB
 
 MIN_LOG2_DOMAIN, MAX_LOG2_DOMAIN = 8, 22
+_MOST_WITNESS_BYTES = 2 * GiB
+
+
+class _Witnesses:
+    """Witnesses of a circuit's partitions, kept from one run to the next of a process, the latest up to a size."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._kept: dict[int, np.ndarray] = {}
+
+    def of(self, number: int, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """The witness of that number, made unless it is kept; nobody may write into it."""
+        with self._mutex:
+            witness = self._kept.pop(number, None)
+        if witness is None:
+            witness = make()
+            witness.flags.writeable = False
+        with self._mutex:
+            self._kept[number] = witness
+            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > _MOST_WITNESS_BYTES:
+                del self._kept[next(iter(self._kept))]
+        return witness
 
 
 @dataclass(frozen=True)
@@ -54,11 +80,13 @@ class TestCircuit:
     key: DenseKey = field(repr=False)
     shape: CircuitShape
     digests: Mapping[str, str]
+    witnesses: _Witnesses = field(default_factory=_Witnesses, repr=False, compare=False)
 
     def job(self, partition: Partition, key: DenseKey | None = None) -> Job:
         """A partition's witness and randomness, which follow from the seed and its name; `key` is the key elsewhere."""
         number = partition.proof << 32 | partition.index
-        witness = porep_witness(self.circuit, int.from_bytes(_draw(self.seed, number, "witness")[:8], "little"))
+        drawn = int.from_bytes(_draw(self.seed, number, "witness")[:8], "little")
+        witness = self.witnesses.of(number, lambda: porep_witness(self.circuit, drawn))
         r, s = (int.from_bytes(_draw(self.seed, number, name) + bytes(8), "big") % FR_MODULUS for name in ("r", "s"))
         return Job(key or self.key, witness, r, s)
 
