@@ -20,6 +20,7 @@ from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments
 from cuzklab.live.order import pacing_of
 from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations, Switch
+from cuzklab.live.rows import Launched, rows_of
 from cuzklab.live.work import Workload
 from cuzklab.policies import model
 from cuzklab.policies.effects import Fork, OutOfDeviceMemory, PolicyFault
@@ -88,7 +89,9 @@ class Run:
         self.freed: set[model.HostBuffer] = set()
         self.after: dict[model.Stream, list[RecordedEvent]] = {}
         self.transfers: list[tuple[Transfer, Work]] = []
+        self.launched: list[Launched] = []
         self.reading: dict[model.HostBuffer, list[Work]] = {}
+        self.copies: dict[model.Stream, list[Work]] = {}
         self.outcomes = 0
         self.latencies = Latencies()
         self._devices = devices
@@ -242,7 +245,7 @@ class Run:
             if keeper.ident is not None:
                 keeper.join()
             self.instruments.stop()
-        self._complete_transfers()
+        self._record_device()
         verdict = self.board.verdict or Verdict("ok", "")
         leaks = self._leaks()
         if verdict.outcome == "ok" and leaks:
@@ -283,8 +286,11 @@ class Run:
             if progress:
                 progress(self.outcomes)
 
-    def _complete_transfers(self) -> None:
-        """Record the copies; asynchronous ones have had an end only now."""
+    def _record_device(self) -> None:
+        """Record what the devices did: asynchronous copies have had an end only now, and times of kernels take long."""
+        for one in self.launched:
+            for row in rows_of(one):
+                self.instruments.add(row)
         for row, work in self.transfers:
             try:
                 work.wait()

@@ -29,6 +29,12 @@ def test_the_longest_launch():
     assert stalls.longest_ns(KERNELS, 20, 50) == 0
 
 
+def test_a_launch_that_is_held_up_is_no_time_of_its_kernel():
+    assert stalls.placed([(0, 10), (10, 20), (20, 330)]) == [(0, 10), (10, 20), (320, 330)]
+    assert stalls.placed([(0, 4), (4, 14), (14, 24)]) == [(0, 4), (4, 14), (14, 24)]
+    assert stalls.placed([]) == []
+
+
 def test_sizes_are_read_or_refused_in_one_line():
     assert sizes_of("1,4,11.65") == [1.0, 4.0, 11.65]
     for bad in ("", "x", "0", "-1", "65", "1;2"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cuzklab.backends.cuda.clock import DeviceClock
+from cuzklab.backends.cuda.clock import Anchor, DeviceClock
 from cuzklab.backends.cuda.launch import cupy as usable_cupy
 from cuzklab.backends.cuda.memory import DeviceAllocator, HostPool, pinned_copy
 from cuzklab.backends.cuda.streams import CudaStream, CudaWork
@@ -41,12 +41,16 @@ class CudaDevice:
         What the kernels' own pool holds, which grows only: its peak.
     physical_bytes : int
         Most that was really allocated at a time: a policy's buffers and the workspace.
+    takes_arrivals : bool
+        Kernels begin on what has arrived of an upload.
 
     Raises
     ------
     BadInput
         There is no usable GPU.
     """
+
+    takes_arrivals = True
 
     def __init__(self, index: int, limit_bytes: int, cupy: Any = None) -> None:
         self._cupy = cupy or usable_cupy()
@@ -161,9 +165,14 @@ class CudaDevice:
                     return stream
         return self.cuda.Stream(non_blocking=True)
 
-    def moment_ns(self, event: Any) -> int:
+    def anchor(self) -> Anchor:
+        """See `streams.Backing`."""
         with self.cuda.Device(self.index):
-            return self._clock.moment_ns(event)
+            return self._clock.anchor()
+
+    def moment_ns(self, event: Any, anchor: Anchor) -> int:
+        """See `streams.Backing`."""
+        return self._clock.moment_ns(event, anchor)
 
     @property
     def clock_uncertainty_ns(self) -> int:

@@ -46,10 +46,21 @@ SHALLOW, DEEP = Depth("few in the queue", 8, 100), Depth("many in the queue", 60
 
 @dataclass
 class Seen:
-    """What the probe saw: the device's intervals and the host's, one of each a kernel, in nanoseconds."""
+    """What the probe saw: when the device was at each kernel, and the host at each launch, in nanoseconds."""
 
     on_device: list[tuple[int, int]] = field(default_factory=list)
     issuing: list[tuple[int, int]] = field(default_factory=list)
+
+
+def placed(events: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """When the device was at each of many equal kernels, from the moments before and after each.
+
+    A launch that is held up lies between them and is no time of the kernel, which then takes what is usual.
+    """
+    if not events:
+        return []
+    usual = round(median(end - start for start, end in events))
+    return [(max(start, end - usual), end) for start, end in events]
 
 
 @dataclass(frozen=True)
@@ -165,7 +176,7 @@ class Probe:
         if self.error is not None and exception[0] is None:
             raise self.error
         moment = self._clock.moment_ns
-        self.seen.on_device = [(moment(start), moment(end)) for start, end in self._events]
+        self.seen.on_device = placed([(moment(start), moment(end)) for start, end in self._events])
         self._events.clear()
 
     def _run(self) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import nvtx
 
 from cuzklab.backends.bls12_381 import BELLMAN_COSET, BELLMAN_ROOT, FR_MODULUS, FR_R, SNARKJS_ROOT, TWO_ADICITY
-from cuzklab.backends.cuda import field
+from cuzklab.backends.cuda import arrivals, field
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import DOMAIN, blocks, cupy, device_array, launch, refusing_in_one_line
 from cuzklab.backends.limbs import ints_to_limbs
@@ -300,6 +300,7 @@ def h_polynomial(a: Any, b: Any, c: Any) -> Any:
         # Coefficient i times odd^i: the shift of the coset rides on the inverse transform.
         back, forth = plan(log_n, inverse=True, after=odd), plan(log_n)
         for x in on_device:
+            arrivals.needed(x)
             run_plan(back, x, spare)
             run_plan(forth, x, spare)
         arguments = (*on_device, np.uint64(1 << log_n))
@@ -328,6 +329,7 @@ def h_coefficients(a: Any, b: Any, c: Any) -> Any:
     inverse = pow(pow(BELLMAN_COSET, n, FR_MODULUS) - 1, -1, FR_MODULUS)
     with nvtx.annotate("h_coefficients", domain=DOMAIN):
         for x in on_device:
+            arrivals.needed(x)
             ntt(x, inverse=True, root=BELLMAN_ROOT)
             ntt(x, coset=BELLMAN_COSET, root=BELLMAN_ROOT)
         quotient = field.fr_sub(field.fr_mul(on_device[0], on_device[1]), on_device[2])
