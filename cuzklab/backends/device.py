@@ -154,12 +154,15 @@ class Device(Protocol):
         Allocations beyond it fail, whatever the card has.
     takes_arrivals : bool
         Whether a stage can begin before the uploads that it waits for are done (`Stream.run`, `arriving`).
+    observing : bool
+        Whether anybody wants to know the times of kernels; their watching costs time where it is real.
     """
 
     index: int
     name: str
     limit_bytes: int
     takes_arrivals: bool
+    observing: bool
 
     def alloc(self, size_bytes: int, *, pooled: bool = False, backed: bool = True) -> Memory:
         """Allocate; from the stream-ordered pool where `pooled`. Its contents are undefined.

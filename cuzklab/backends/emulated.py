@@ -207,6 +207,7 @@ class EmulatedDevice:
     """
 
     takes_arrivals = False
+    observing = True
 
     def __init__(self, index: int, limit_bytes: int, rates: TransferRates, clock: Clock | None = None) -> None:
         self.index, self.limit_bytes = index, limit_bytes

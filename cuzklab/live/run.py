@@ -83,6 +83,8 @@ class Run:
         self.pacing = pacing_of(order, self.board)
         self._names_are_used_once = order is not None  # as in the checker, so that its names are these
         self.instruments = Instruments(recorder)
+        for device in devices:
+            device.observing = recorder is not None
         self.workload = workload
         self.host_memory = devices[0]
         self.pinned: dict[model.HostBuffer, tuple[np.ndarray, ...]] = {}

@@ -43,6 +43,8 @@ class CudaDevice:
         Most that was really allocated at a time: a policy's buffers and the workspace.
     takes_arrivals : bool
         Kernels begin on what has arrived of an upload.
+    observing : bool
+        Each kernel and copy is put between a pair of events.
 
     Raises
     ------
@@ -51,6 +53,7 @@ class CudaDevice:
     """
 
     takes_arrivals = True
+    observing = True
 
     def __init__(self, index: int, limit_bytes: int, cupy: Any = None) -> None:
         self._cupy = cupy or usable_cupy()

@@ -8,7 +8,7 @@ which saves a change of threads. What precedes in the same stream is waited for 
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,9 +23,12 @@ class Backing(Protocol):
     ----------
     cuda : module
         CuPy's `cuda`.
+    observing : bool
+        Whether kernels of stages are to be observed.
     """
 
     cuda: Any
+    observing: bool
 
     def queue(self, kind: str) -> AbstractContextManager[Any]:
         """A CUDA stream with nothing in it, made current; `kind` is ``kernels`` or ``copies``."""
@@ -223,7 +226,7 @@ class CudaStream:
             coming = {place: event for upload in arriving for place, event in upload.arrivals.items()}
             with (
                 self.device.queue("kernels") as stream,
-                observe.observed() as work.seen,
+                self._observed() as work.seen,
                 arrivals.expected(coming, stream),
             ):
                 self._follow(stream)
@@ -243,6 +246,9 @@ class CudaStream:
     def wait(self, event: CudaEvent) -> None:
         if not event.fired:
             self._put(CudaWork(self), lambda work: event.wait())
+
+    def _observed(self) -> AbstractContextManager[observe.Observed]:
+        return observe.observed() if self.device.observing else nullcontext(observe.Observed())
 
     def _follow(self, stream: Any) -> None:
         """Let the device wait for what precedes in this stream, which was in another of CUDA's queues."""
