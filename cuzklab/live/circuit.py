@@ -8,6 +8,7 @@ keeps the key's file; a GPU makes it in seconds, up to 2^27, the size of a real 
 import functools
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ from cuzklab.prover.setup import Progress, dense_setup, setup
 from cuzklab.prover.shape import circuit_shape
 from cuzklab.prover.stages import DenseKey, check_same_circuit, dense_key
 from cuzklab.stages import POREP_32G, SCALAR_BYTES, CircuitShape, DeviceModel, PartitionSizes, partition_sizes
+from cuzklab.units import GiB
 
 MIN_LOG2_DOMAIN, MAX_LOG2_DOMAIN = 8, 22
 GPU_FROM_LOG2_DOMAIN, GPU_MAX_LOG2_DOMAIN = 18, 27
@@ -56,6 +58,30 @@ class Maker:
     arrays: Any
     keys: KeyArithmetic
     release: Callable[[], None]
+
+
+_MOST_WITNESS_BYTES = 2 * GiB
+
+
+class _Witnesses:
+    """Witnesses of a circuit's partitions, kept from one run to the next of a process, the latest up to a size."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._kept: dict[int, np.ndarray] = {}
+
+    def of(self, number: int, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """The witness of that number, made unless it is kept; nobody may write into it."""
+        with self._mutex:
+            witness = self._kept.pop(number, None)
+        if witness is None:
+            witness = make()
+            witness.flags.writeable = False
+        with self._mutex:
+            self._kept[number] = witness
+            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > _MOST_WITNESS_BYTES:
+                del self._kept[next(iter(self._kept))]
+        return witness
 
 
 @dataclass(frozen=True)
@@ -84,12 +110,13 @@ class TestCircuit:
     shape: CircuitShape
     digests: Mapping[str, str]
     maker: Maker | None = field(default=None, repr=False)
+    witnesses: _Witnesses = field(default_factory=_Witnesses, repr=False, compare=False)
 
     def job(self, partition: Partition, key: DenseKey | None = None) -> Job:
         """A partition's witness and randomness, which follow from the seed and its name; `key` is the key elsewhere."""
         number = partition.proof << 32 | partition.index
-        seed = int.from_bytes(_draw(self.seed, number, "witness")[:8], "little")
-        witness = _witness(self.circuit, seed, self.maker)
+        drawn = int.from_bytes(_draw(self.seed, number, "witness")[:8], "little")
+        witness = self.witnesses.of(number, lambda: _witness(self.circuit, drawn, self.maker))
         r, s = (int.from_bytes(_draw(self.seed, number, name) + bytes(8), "big") % FR_MODULUS for name in ("r", "s"))
         return Job(key or self.key, witness, r, s)
 

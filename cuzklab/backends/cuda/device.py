@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cuzklab.backends.cuda.clock import DeviceClock
+from cuzklab.backends.cuda.clock import Anchor, DeviceClock
 from cuzklab.backends.cuda.launch import cupy as usable_cupy
 from cuzklab.backends.cuda.memory import DeviceAllocator, HostPool, pinned_copy
 from cuzklab.backends.cuda.quotient import release_tables
@@ -44,12 +44,19 @@ class CudaDevice:
     physical_bytes : int
         Most that was really allocated at a time: a policy's buffers and the workspace. At most the limit, unless
         buffers leave less of it than the workspace's floor.
+    takes_arrivals : bool
+        Kernels begin on what has arrived of an upload.
+    observing : bool
+        Each kernel and copy is put between a pair of events.
 
     Raises
     ------
     BadInput
         There is no usable GPU.
     """
+
+    takes_arrivals = True
+    observing = True
 
     def __init__(self, index: int, limit_bytes: int, cupy: Any = None) -> None:
         self._cupy = cupy or usable_cupy()
@@ -192,9 +199,14 @@ class CudaDevice:
                     return stream
         return self.cuda.Stream(non_blocking=True)
 
-    def moment_ns(self, event: Any) -> int:
+    def anchor(self) -> Anchor:
+        """See `streams.Backing`."""
         with self.cuda.Device(self.index):
-            return self._clock.moment_ns(event)
+            return self._clock.anchor()
+
+    def moment_ns(self, event: Any, anchor: Anchor) -> int:
+        """See `streams.Backing`."""
+        return self._clock.moment_ns(event, anchor)
 
     @property
     def clock_uncertainty_ns(self) -> int:
