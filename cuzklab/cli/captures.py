@@ -85,7 +85,30 @@ def runs_attach(
         emit({"run": str(joined.path), "availability": joined.availability,
               "capture": joined.info.conditions["capture"]})  # fmt: skip
     else:
-        print(f"{joined.info.conditions['capture']['matched']:,} ranges joined\nrun      {joined.path}")
+        _print_agreement(joined.info.conditions["capture"])
+        print(f"run      {joined.path}")
+
+
+def _print_agreement(facts: dict[str, Any]) -> None:
+    """What a run and its capture say of each stage, in milliseconds of all its calls together."""
+
+    def change(own: int, captured: int) -> str:
+        return f"{captured / own - 1:+.2%}" if own else ""
+
+    print(f"{facts['matched']:,} ranges joined; of each stage, ms in all")
+    print_table(
+        [
+            {
+                "stage": row["stage"], "calls": row["count"], "run": f"{row['own_ns'] / 1e6:.3f}",
+                "capture": f"{row['capture_ns'] / 1e6:.3f}", "difference": change(row["own_ns"], row["capture_ns"]),
+            } | ({
+                "on the device, run": f"{row['own_device_ns'] / 1e6:.3f}",
+                "capture ": f"{row['capture_device_ns'] / 1e6:.3f}",
+                "difference ": change(row["own_device_ns"], row["capture_device_ns"]),
+            } if row["own_device_ns"] is not None else {"on the device, run": "", "capture ": "", "difference ": ""})
+            for row in facts["agreement"]
+        ]
+    )  # fmt: skip
 
 
 def attached(run: Path, captured: Path, out: Path | None = None, report_file: str = "") -> Any:

@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 def run(
     policy: Policy,
     workload: Annotated[
-        str, typer.Option(help="porep-shaped-N: a circuit with 2^N rows, made together with a test key.")
+        str,
+        typer.Option(
+            help="porep-shaped-N: a circuit with 2^N rows, made together with a test key; N up to 22, on a GPU 27, the "
+            "size of a real partition."
+        ),
     ] = "porep-shaped-15",
     workers: Annotated[int, typer.Option(help="GPU workers.")] = 2,
     proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 1,
@@ -118,6 +122,7 @@ def run(
             synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
             urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
             sample_stacks=stacks, status=status,
+            preparing=lambda words, share: report(0.0, f"beforehand: {words} ({share:.0%})"),
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))
