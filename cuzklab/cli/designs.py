@@ -84,6 +84,8 @@ def run(
 ) -> None:
     """Run a policy for real, with threads, locks, kernels and proofs: exit status 1 if a partition or a proof failed.
 
+    cuzklab run phase9 --workers 2; cuzklab run phase9 --backend cuda --workload porep-shaped-27 -c 1 --partitions 1.
+
     On the GPU where there is one, else on an emulated device. Device memory is given for a 32 GiB PoRep partition; the
     run gets it in proportion to its circuit's domain, so a large card plays a small one.
     """
