@@ -24,9 +24,9 @@ _MOST_TIMINGS = 200
 class DesignBench(anywidget.AnyWidget):
     """Choose policy, hardware and workload, move sliders, see timeline, memory, waits, figures and verdicts.
 
-    Each move re-simulates in the kernel (see `turn`); the checker, the limiting resource and the intervals follow from a child
-    process once the sliders rest. A configuration can be pinned as the baseline of all that come after it, and run for
-    real in a child process. The state is saved with the notebook and shown without a kernel.
+    Each move re-simulates in the kernel (see `turn`); the checker, the limiting resource and the intervals follow from
+    a child process once the sliders rest. A configuration can be pinned as the baseline of all that come after it, and
+    run for real in a child process. The state is saved with the notebook and shown without a kernel.
 
     Parameters
     ----------
