@@ -133,7 +133,7 @@ def test_a_proof_and_its_public_values_are_two_files(folder):
 
 def test_a_device_may_be_written_to(folder):
     done = typed("prove --key nokey --witness w -o /dev/null")
-    refused(done, "nokey: ")
+    refused(done, "w: cannot be read")
 
 
 def test_a_circuit_or_witness_is_no_key(folder):
@@ -209,3 +209,17 @@ def test_ctrl_c_is_one_line(line, words, folder, monkeypatch):
     assert (done.status, done.out) == (130, "")
     assert done.err.startswith("cuzklab: interrupted; ") and done.err.count("\n") == 1
     assert words in done.err
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("--witness nowhere", "nowhere: cannot be read"),
+        ("--witness w --r x", "--r 'x': write a decimal number"),
+        ("--witness w --witness nowhere -o p.jsonl", "nowhere: cannot be read"),
+    ],
+)
+def test_a_slip_is_told_before_a_key_is_looked_through(rest, message, folder, monkeypatch):
+    (folder / "w").write_bytes(b"wtns\x02\x00\x00\x00")
+    monkeypatch.setattr("cuzklab.prover.keys.open_key", lambda *_: pytest.fail("the key was opened"))
+    refused(typed(f"prove --key k -o p.json {rest}"), message)
