@@ -85,6 +85,8 @@ def test_a_seed_is_not_negative(arguments, folder):
         ("check phase9 --processes 2", "--processes goes with --sweep and --mutations"),
         ("check phase9 --mutations --workers 3", "--mutations: always 2 workers"),
         ("run phase9 --keep-report x", "--nsys and --keep-report go with --capture"),
+        ("check phase9 -p gw=3", "-p gw=3: here that is --workers 3"),
+        ("run phase9 -p pw=4", "-p pw=4: here that is --synthesis-workers 4"),
         ("grid h200 --only nosuch", "--only nosuch: no run's name contains it; they are like phase7-gw1"),
         ("run phase9 --nsys /usr/bin/nsys", "--nsys and --keep-report go with --capture"),
         ("simulate --calibrate --explain", "--calibrate goes with none of"),
