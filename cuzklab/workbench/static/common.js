@@ -18,6 +18,10 @@ function el(tag, properties = {}, ...children) {
   return made;
 }
 
+// Jupyter marks what has lost its kernel; other front ends do not tell, and a question to them may stay without answer.
+const NO_KERNEL = "No kernel: this is what was saved. Run the cell to go on.";
+const hasKernel = (place) => !place.closest(".jupyter-widgets-disconnected");
+
 // rows: arrays of cells; a cell is text, or {text, class, title}.
 function table(headings, rows, caption = "", rightFrom = 1) {
   const cell = (tag, value, column) => {
