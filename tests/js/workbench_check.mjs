@@ -28,13 +28,13 @@ try {
   await shot("compare-1440");
   await keys(lab, views);
 
-  await command("apputils:change-theme", { theme: "JupyterLab Dark" });
+  await page.emulateMedia({ colorScheme: "dark" }); // the theme follows the system
   await page.waitForFunction(() => document.body.dataset.jpThemeLight === "false");
   for (const name of ["bench", "live", "explorer", "author", "kernels"]) {
     await sight(views[name]);
     await shot(`${name}-dark-1440`);
   }
-  await command("apputils:change-theme", { theme: "JupyterLab Light" });
+  await page.emulateMedia({ colorScheme: "light" });
   await page.waitForFunction(() => document.body.dataset.jpThemeLight === "true");
   await sized(1024, 768);
   for (const [name, one] of Object.entries(views)) {

@@ -184,9 +184,9 @@ def check_explorer(seen: dict, place: Path) -> None:
     run = load_run(place / "runs" / "phase9")
     wait, origin = seen["expected_wait"], frames.window(run)[0]
     assert seen["wait_is_drawn"]
-    middle = origin + (wait["start"] + wait["end"]) // 2
-    walk = blocking.walk_to_root(run, wait["worker"], middle)
-    assert f"to blame is {walk.root}" in seen["root_blocker"]
+    asked = origin + round(wait["start"] + 0.15 * (wait["end"] - wait["start"]))
+    walk = blocking.walk_to_root(run, wait["worker"], asked)
+    assert walk.root and f"to blame is {walk.root}, which is in {walk.doing}" in seen["root_blocker"]
     assert "Who would have run" in seen["would_have_run"] and wait["worker"] in seen["would_have_run"]
     assert [caption.partition(",")[0] for caption in seen["stretch_tables"]][:3] == ["Device time", "Stages", "Locks"]
     assert "kernels run" in seen["attribution"]

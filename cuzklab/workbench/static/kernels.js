@@ -70,9 +70,11 @@ function render({ model, el: root }) {
     mark();
     if (found.error) fill(result, (found.places ?? []).map((place) => el("p", {}, el("button", { type: "button", class: "cz-small", text: `${place.file}, line ${place.line}`, onclick: () => go(place) }), el("span", { class: "cz-worse", text: ` ${place.words}` }))), el("pre", { class: "cz-explained", text: found.error }));
     else if (found.rows) {
-      const { time_ratio: ratio, median_ms: median } = found.rows[1];
-      fill(result, el("p", { class: `cz-verdict ${ratio <= 1 ? "cz-good" : "cz-bad"}` }, el("b", { text: `Same result; the change is ${(Math.abs(1 - ratio) * 100).toFixed(1)} % ${ratio <= 1 ? "faster" : "slower"}` }), ` in the median of neighbouring calls (${seconds(median / 1e3)}).`),
-        table(["variant", "median", "minimum", "time to shipped"], found.rows.map((row) => [row.variant, seconds(row.median_ms / 1e3), seconds(row.min_ms / 1e3), row.time_ratio.toFixed(3)]), `${found.kernel} of 2^${found.log2n}, measured on this machine, in turns`));
+      const { time_ratio: ratio, ratio_least: least, ratio_most: most, median_ms: median } = found.rows[1];
+      // All neighbouring calls must agree on which is faster: a difference that some deny is noise.
+      const [kind, words] = most < 1 ? ["cz-good", `${((1 - ratio) * 100).toFixed(1)} % faster`] : least > 1 ? ["cz-bad", `${((ratio - 1) * 100).toFixed(1)} % slower`] : ["", "neither faster nor slower beyond the noise"];
+      fill(result, el("p", { class: `cz-verdict ${kind}` }, el("b", { text: `Same result; the change is ${words}` }), ` (${seconds(median / 1e3)}; neighbouring calls took ${least.toFixed(2)} to ${most.toFixed(2)} of the shipped one's time).`),
+        table(["variant", "median", "minimum", "time to shipped", "between"], found.rows.map((row) => [row.variant, seconds(row.median_ms / 1e3), seconds(row.min_ms / 1e3), row.time_ratio.toFixed(3), `${row.ratio_least.toFixed(3)} to ${row.ratio_most.toFixed(3)}`]), `${found.kernel} of 2^${found.log2n}, measured on this machine, in turns`));
     } else fill(result);
   }
   function roofline() {

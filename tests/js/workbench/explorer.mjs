@@ -21,7 +21,7 @@ print(json.dumps({"worker": _one["worker"], "lock": _one["label"], "start": int(
   const box = await lanes.boundingBox();
   const wide = await lanes.evaluate((one) => one.clientWidth);
   const x = (time) => box.x + GUTTER + (time / wait.length) * (wide - GUTTER);
-  const middle = (wait.start + wait.end) / 2;
+  const middle = wait.start + 0.15 * (wait.end - wait.start);
   // The row: down the lane of its worker until the pointer's tip names the wait.
   const tip = view.locator(".czt-tip");
   let y = 0;
@@ -50,7 +50,7 @@ print(json.dumps({"worker": _one["worker"], "lock": _one["label"], "start": int(
   await page.waitForFunction(() => [...document.querySelectorAll(".czt-table caption")].some((one) => one.innerText.startsWith("Device time,")));
   report.attribution = await tables.nth(0).innerText();
   report.stretch_tables = await tables.locator("caption").allInnerTexts();
-  const memory = view.locator("canvas").nth(2), below = await memory.boundingBox();
+  const memory = view.locator("canvas").last(), below = await memory.boundingBox();
   report.memory_axis = { left: below.x, width: below.width, lanes_left: box.x, lanes_width: wide };
   // The memory map is on the same axis: pointing at it tells the memory of that moment, and what is selected is shaded.
   await page.mouse.move(x(middle), below.y + below.height / 2);
@@ -89,7 +89,7 @@ print(int(_names.sum()))`);
 
 // A run whose names try to become markup, in a notebook of its own: every name is shown as it stands.
 export async function nasty({ page, report, open, command, shot }) {
-  await open("nasty.ipynb", false);
+  await open("nasty.ipynb");
   await command("notebook:run-all-cells");
   const view = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .czt").first();
   await page.waitForFunction(() => document.querySelector(".jp-NotebookPanel:not(.lm-mod-hidden) .czt")?.dataset.spans);

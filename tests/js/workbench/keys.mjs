@@ -12,7 +12,7 @@ export async function keys({ page, report }, views) {
     await first.focus();
     const reached = new Set(["0"]), unseen = [];
     for (let step = 0; step < wanted.length + 4; step += 1) {
-      await page.keyboard.press("Escape"); // an editor lets go of Tab
+      if (await page.evaluate(() => document.activeElement.localName === "textarea")) await page.keyboard.press("Escape"); // it lets go of Tab
       await page.keyboard.press("Tab");
       const at = await page.evaluate(() => { const one = document.activeElement, style = getComputedStyle(one); return { reach: one.dataset.reach, ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1 }; });
       if (at.reach === undefined) continue;
@@ -24,5 +24,5 @@ export async function keys({ page, report }, views) {
       report.unreachable.push(`${name}: ${one[1]}: ${await view.locator(`[data-reach="${one[0]}"]`).evaluate((each) => each.outerHTML.slice(0, 120))}`);
     await view.evaluate((root) => { for (const one of root.querySelectorAll("[data-reach]")) delete one.dataset.reach; });
   }
-  told(`keys: ${report.unreachable.length} controls are not reached`);
+  told(`keys: ${report.unreachable.length} controls are not reached or do not show it ${report.unreachable.join("\n")}`);
 }
