@@ -77,6 +77,14 @@ function ink(place) {
     paper: of("--cz-paper", "#fff"), raised: of("--cz-raised", "#f4f6f8"), wait: "#9AA4AE", limit: "#D2463A", accent: of("--cz-accent", "#0072B2") };
 }
 
+// Has canvases drawn anew where the page's theme changes; returns what ends it.
+function onTheme(redraw) {
+  const watch = new MutationObserver(redraw), scheme = matchMedia("(prefers-color-scheme: dark)");
+  watch.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+  scheme.addEventListener("change", redraw);
+  return () => { watch.disconnect(); scheme.removeEventListener("change", redraw); };
+}
+
 function hatch(context, colour) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;

@@ -211,6 +211,7 @@ function render({ model, el: root }) {
   planned();
   draw();
   root.dataset.drawn = model.get("picture").of ?? 0;
-  return () => { clearTimeout(silence); chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); model.off("change:plan", planned); };
+  const themed = onTheme(() => chart.draw());
+  return () => { themed(); clearTimeout(silence); chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); model.off("change:plan", planned); };
 }
 export default { render };

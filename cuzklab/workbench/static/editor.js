@@ -48,6 +48,9 @@ class Editor {
     const lines = this.text.value.split("\n"), from = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
     this.text.focus();
     this.text.setSelectionRange(from, from + (lines[line - 1] ?? "").length);
-    this.text.scrollTop = Math.max(0, (line - 6) * LINE_PX);
+    this.show(line);
   }
+
+  // Brings a line into view.
+  show(line) { this.text.scrollTop = Math.max(0, (line - 6) * LINE_PX); }
 }

@@ -68,11 +68,13 @@ function render({ model, el: root }) {
   function trial() {
     const found = model.get("trial");
     mark();
+    const slip = (found.places ?? []).find(({ file: of }) => of === model.get("file"));
+    if (slip) editor.show(slip.line);
     if (found.error) fill(result, (found.places ?? []).map((place) => el("p", {}, el("button", { type: "button", class: "cz-small", text: `${place.file}, line ${place.line}`, onclick: () => go(place) }), el("span", { class: "cz-worse", text: ` ${place.words}` }))), el("pre", { class: "cz-explained", text: found.error }));
     else if (found.rows) {
-      const { time_ratio: ratio, ratio_least: least, ratio_most: most, median_ms: median } = found.rows[1];
-      // All neighbouring calls must agree on which is faster: a difference that some deny is noise.
-      const [kind, words] = most < 1 ? ["cz-good", `${((1 - ratio) * 100).toFixed(1)} % faster`] : least > 1 ? ["cz-bad", `${((ratio - 1) * 100).toFixed(1)} % slower`] : ["", "neither faster nor slower beyond the noise"];
+      const { time_ratio: ratio, ratio_least: least, ratio_most: most, median_ms: median, calls } = found.rows[1];
+      // All neighbouring calls must agree on which is faster, and be too many to do so by chance (1 in 32 for six).
+      const [kind, words] = calls < 6 ? ["", "timed too few times to tell which is faster"] : most < 1 ? ["cz-good", `${((1 - ratio) * 100).toFixed(1)} % faster`] : least > 1 ? ["cz-bad", `${((ratio - 1) * 100).toFixed(1)} % slower`] : ["", "neither faster nor slower beyond the noise"];
       fill(result, el("p", { class: `cz-verdict ${kind}` }, el("b", { text: `Same result; the change is ${words}` }), ` (${seconds(median / 1e3)}; neighbouring calls took ${least.toFixed(2)} to ${most.toFixed(2)} of the shipped one's time).`),
         table(["variant", "median", "minimum", "time to shipped", "between"], found.rows.map((row) => [row.variant, seconds(row.median_ms / 1e3), seconds(row.min_ms / 1e3), row.time_ratio.toFixed(3), `${row.ratio_least.toFixed(3)} to ${row.ratio_most.toFixed(3)}`]), `${found.kernel} of 2^${found.log2n}, measured on this machine, in turns`));
     } else fill(result);
@@ -123,7 +125,8 @@ function render({ model, el: root }) {
       context.fillText(`${row.kernel} 2^${row.log2n}`, x(row.intensity) + 9, y(row.operations_per_s));
     }
   }
-  const watch = new ResizeObserver(() => { if (model.get("roofline").rows) draw(model.get("roofline")); });
+  const redraw = () => { if (model.get("roofline").rows) draw(model.get("roofline")); };
+  const watch = new ResizeObserver(redraw), themed = onTheme(redraw);
   watch.observe(root);
   const opened = () => { text(); if (wish) editor.go(wish); wish = 0; };
   model.on("change:text", opened);
@@ -133,6 +136,6 @@ function render({ model, el: root }) {
   model.on("change:trial", trial);
   model.on("change:roofline", roofline);
   names(); text(); state(); trial(); roofline();
-  return () => { clearTimeout(timer); watch.disconnect(); model.off("change:text", opened); model.off("change:settings", names); model.off("change:edits", note); model.off("change:state change:progress", state); model.off("change:trial", trial); model.off("change:roofline", roofline); };
+  return () => { clearTimeout(timer); themed(); watch.disconnect(); model.off("change:text", opened); model.off("change:settings", names); model.off("change:edits", note); model.off("change:state change:progress", state); model.off("change:trial", trial); model.off("change:roofline", roofline); };
 }
 export default { render };

@@ -119,6 +119,7 @@ function render({ model, el: root }) {
   drawState();
   drawFrame();
   if (model.get("state") === "running") model.send({ drawn: "anew" });
-  return () => { model.off("change:frame", framed); model.off("change:state change:result change:log", drawState); };
+  const themed = onTheme(() => { if (model.get("frame").number) drawMemory(model.get("frame")); });
+  return () => { themed(); model.off("change:frame", framed); model.off("change:state change:result change:log", drawState); };
 }
 export default { render };

@@ -25,7 +25,7 @@ export async function kernels({ page, report, shot, sight }) {
   const attempt = view.getByRole("button", { name: "Build, test, time" });
   report.kernels_offered = await view.locator("select").nth(1).locator("option").allInnerTexts();
   await view.locator("input[type=number]").first().fill("8");
-  await view.locator("input[type=number]").nth(1).fill("3");
+  await view.locator("input[type=number]").nth(1).fill("9");
   await view.locator("select").nth(1).selectOption("ntt");
   await page.waitForFunction(() => /^ntt\//.test([...document.querySelectorAll(".cz-kernels select")].pop().value));
   await page.waitForFunction(() => document.querySelector(".cz-kernels textarea").value.includes("ransform") || document.querySelector(".cz-kernels textarea").value.includes("utterfl"));
