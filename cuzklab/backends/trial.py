@@ -79,9 +79,9 @@ def compare(
     Returns
     -------
     list of dict
-        For `as shipped` and `changed`: median_ms, min_ms, calls, and of the ratios of neighbouring calls, changed to shipped,
-        the median (time_ratio), ratio_least and ratio_most. Where these two lie on both sides of 1, calls disagree on
-        which is faster.
+        For `as shipped` and `changed`: median_ms, min_ms, calls, and of the ratios of neighbouring calls, changed to
+        shipped, the median (time_ratio), ratio_least and ratio_most. Where these two lie on both sides of 1, calls
+        disagree on which is faster.
 
     Raises
     ------
@@ -112,7 +112,8 @@ def compare(
 def _row(variant: str, times_ms: Sequence[float], ratios: Sequence[float]) -> dict[str, Any]:
     return {
         "variant": variant, "median_ms": statistics.median(times_ms), "min_ms": min(times_ms),
-        "calls": len(times_ms), "time_ratio": statistics.median(ratios), "ratio_least": min(ratios), "ratio_most": max(ratios),
+        "calls": len(times_ms), "time_ratio": statistics.median(ratios), "ratio_least": min(ratios),
+        "ratio_most": max(ratios),
     }  # fmt: skip
 
 
