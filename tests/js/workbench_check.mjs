@@ -7,6 +7,7 @@ import { drive, told } from "./workbench/drive.mjs";
 import { author, kernels } from "./workbench/editors.mjs";
 import { explorer, nasty } from "./workbench/explorer.mjs";
 import { keys } from "./workbench/keys.mjs";
+import { large } from "./workbench/large.mjs";
 import { live } from "./workbench/live.mjs";
 import { saving } from "./workbench/saving.mjs";
 import { sliders } from "./workbench/sliders.mjs";
@@ -51,6 +52,8 @@ try {
 
   await saving(lab);
   await nasty(lab);
+  await lab.endKernels();
+  await large(lab);
 } catch (error) {
   report.failure = error.message;
   await shot("failure");

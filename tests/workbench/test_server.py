@@ -22,6 +22,7 @@ from cuzklab.resources import folder
 from cuzklab.trace import load_run
 from cuzklab.workbench.server import checked_ip, copy_notebooks
 from tests.report.hostile import hostile_run
+from tests.workbench.large import large_run
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "tests/js/workbench_check.mjs"
@@ -102,13 +103,12 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def nasty_notebook(place: Path) -> None:
-    """A notebook with the explorer on a run whose every name tries to become markup."""
-    run = hostile_run(place)
+def notebook_of(run: Path, target: Path) -> None:
+    """A notebook with the explorer on a run."""
     cell = nbformat.v4.new_code_cell(
-        f"from cuzklab.workbench import TraceExplorer\nTraceExplorer({str(run.path)!r}, folder='.')"
+        f"from cuzklab.workbench import TraceExplorer\nTraceExplorer({str(run)!r}, folder='.')"
     )
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=_kernel()), place / "nasty.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=_kernel()), target)
 
 
 def _kernel() -> dict:
@@ -127,7 +127,8 @@ def test_the_workbench_in_a_browser(tmp_path):
     shots.mkdir(parents=True, exist_ok=True)
     place = tmp_path / "lab"
     place.mkdir()
-    nasty_notebook(place)
+    notebook_of(hostile_run(place).path, place / "nasty.ipynb")
+    notebook_of(large_run(tmp_path / "large", 1_000_000).path, place / "large.ipynb")
     process, server = start(place)
     started = []
     try:
@@ -162,6 +163,7 @@ def test_the_workbench_in_a_browser(tmp_path):
     check_explorer(seen, place)
     check_editors(seen)
     check_saved(seen)
+    assert seen["large"]["first_ms"] <= seen["large"]["whole_ms"]  # the times themselves are printed: others work here
 
 
 def check_sliders_and_live_run(seen: dict) -> None:

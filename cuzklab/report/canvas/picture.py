@@ -114,7 +114,7 @@ class Picture:
         return encode(header, columns | memory_columns, {"start": "row"} | segments)
 
 
-def picture_of(run: Run, *, title: str = "", memory: bool = True) -> Picture:
+def picture_of(run: Run, *, title: str = "", memory: bool = True, bars: pd.DataFrame | None = None) -> Picture:
     """Everything in a run that has an extent in time, and its device memory.
 
     Parameters
@@ -124,11 +124,13 @@ def picture_of(run: Run, *, title: str = "", memory: bool = True) -> Picture:
         By default what reports call the run.
     memory : bool
         Whether device memory is in it.
+    bars : DataFrame, optional
+        `frames.timeline` of the run, where it is at hand.
     """
     origin, end = frames.window(run)
     if run.info.time_unit != "ns":
         origin = 0
-    bars = frames.timeline(run)
+    bars = frames.timeline(run) if bars is None else bars
     return Picture(
         title=title or label(run),
         unit="ns" if run.info.time_unit == "ns" else "step",
