@@ -30,13 +30,13 @@ try {
   await keys(lab, views);
 
   await page.emulateMedia({ colorScheme: "dark" }); // the theme follows the system
-  await page.waitForFunction(() => document.body.dataset.jpThemeLight === "false");
+  await page.waitForFunction(() => document.body.dataset.jpThemeLight === "false" && !document.getElementById("jupyterlab-splash"));
   for (const name of ["bench", "live", "explorer", "author", "kernels"]) {
     await sight(views[name]);
     await shot(`${name}-dark-1440`);
   }
   await page.emulateMedia({ colorScheme: "light" });
-  await page.waitForFunction(() => document.body.dataset.jpThemeLight === "true");
+  await page.waitForFunction(() => document.body.dataset.jpThemeLight === "true" && !document.getElementById("jupyterlab-splash"));
   await sized(1024, 768);
   for (const [name, one] of Object.entries(views)) {
     await sight(one);
