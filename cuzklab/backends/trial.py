@@ -192,7 +192,7 @@ def _host_work(kernel: str, n: int) -> Callable[[], np.ndarray]:
 
 def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -> list[Callable[[], float]]:
     from cuzklab.backends.cuda import bench as cuda_bench
-    from cuzklab.backends.cuda import launch, transform
+    from cuzklab.backends.cuda import launch, quotient
 
     if kernel not in cuda_bench.KERNELS:
         raise BadInput(f"no CUDA kernel {kernel!r} to try; there are: {', '.join(cuda_bench.KERNELS)}")
@@ -212,7 +212,7 @@ def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -
 
     def variant(tree: Path | None, tried: Change) -> Callable[[], float]:
         with in_force(tree, tried.macros):
-            transform.release_tables()
+            quotient.release_tables()
             right = cuda_bench.agrees_with_host(kernel, **tried.options)
             if not right or not (cuda_bench.result_of(kernel, 1 << log_n, inputs, **tried.options) == wanted).all():
                 raise _wrong(kernel, log_n)
