@@ -82,6 +82,9 @@ def check(
 ) -> None:
     """Explore every interleaving of a policy at 32 GiB PoRep sizes.
 
+    cuzklab check phase10_ordered --workers 3 --partitions 2 --vram 16GiB; cuzklab check ./mine.py; cuzklab check
+    phase10_ordered --sweep vram=8GiB:48GiB.
+
     Exit status 0 safe (with --sweep: safe somewhere for each number of workers; with --mutations: each is refused or
     known to be harmless), 1 unsafe or not covered, 130 after Ctrl-C, which prints what was covered.
     """

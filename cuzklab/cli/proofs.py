@@ -33,7 +33,10 @@ def setup(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make a TEST KEY for a circuit, in one dialect or both. Whoever has the seed can forge proofs."""
+    """Make a TEST KEY for a circuit, in one dialect or both. Whoever has the seed can forge proofs.
+
+    cuzklab setup --r1cs circuit.r1cs --seed 1 -o key.zkey -o vk.json
+    """
     from cuzklab.prover.files import read_r1cs
     from cuzklab.prover.setup import bellman_setup
     from cuzklab.prover.setup import setup as make_key
@@ -112,7 +115,10 @@ def prove(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make Groth16 proofs over BLS12-381 and verify them before they are written."""
+    """Make Groth16 proofs over BLS12-381 and verify them before they are written.
+
+    cuzklab prove --key key.zkey --witness circuit.wtns -o proof.json --public public.json
+    """
     from cuzklab.prover.files import read_r1cs, read_witness
     from cuzklab.prover.keycheck import check_key
     from cuzklab.prover.keys import open_key

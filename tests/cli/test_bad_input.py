@@ -41,6 +41,7 @@ def folder(tmp_path, monkeypatch):
         ("report phase01", "Did you mean phase1"),
         ("schedule run nightli", "Did you mean nightly?"),
         ("circuit make sha265 -o c", "Did you mean sha256?"),
+        ("grid h20", "Did you mean h200?"),
     ],
 )
 def test_a_name_with_a_slip_is_told_the_likely_one(arguments, message, folder):
@@ -84,6 +85,7 @@ def test_a_seed_is_not_negative(arguments, folder):
         ("check phase9 --processes 2", "--processes goes with --sweep and --mutations"),
         ("check phase9 --mutations --workers 3", "--mutations: always 2 workers"),
         ("run phase9 --keep-report x", "--nsys and --keep-report go with --capture"),
+        ("grid h200 --only nosuch", "--only nosuch: no run's name contains it; they are like phase7-gw1"),
         ("run phase9 --nsys /usr/bin/nsys", "--nsys and --keep-report go with --capture"),
         ("simulate --calibrate --explain", "--calibrate goes with none of"),
         ("circuit make sha256 --seed 3 -o c", "--log2-domain and --seed are of porep-shaped"),
@@ -107,6 +109,7 @@ def test_an_option_that_would_do_nothing_is_refused(arguments, message, folder):
         "report sweep phase10 -p workers=2 -o file/reports",
         "circuit make sha256 -o file/circuit",
         "runs recover spilled -o file/run",
+        "grid h200 -o file/runs",
     ],
 )
 def test_a_place_below_a_file_is_refused_before_the_work(arguments, folder, monkeypatch):
