@@ -17,7 +17,7 @@ from typing import Any
 
 from cuzklab import __version__, resources
 from cuzklab.backends.choose import choose
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 from cuzklab.progress import Report, part
 from cuzklab.trace.store import Run, RunError, load_run
 from cuzklab.units import parse_size
@@ -60,7 +60,7 @@ def load(name: str, parameters: Mapping[str, Any] | None = None) -> Experiment:
     """
     path = Path(name) if str(name).endswith(".toml") else resources.folder("lab") / "experiments" / f"{name}.toml"
     if not path.is_file():
-        raise BadInput(f"no experiment {name!r}; there are: {', '.join(names())}, or give the path of a .toml file")
+        raise BadInput(no_such("experiment", name, names(), "or give the path of a .toml file"))
     return read(path, parameters, _WORDS)
 
 
