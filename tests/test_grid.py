@@ -5,7 +5,7 @@ import pytest
 from cuzklab import experiment, grid
 from cuzklab.analysis import partition_times
 from cuzklab.errors import BadInput
-from cuzklab.trace import Recorder, RunInfo
+from cuzklab.trace import Recorder, RunInfo, write_run
 
 
 @pytest.mark.parametrize("name", grid.names())
@@ -51,5 +51,5 @@ def test_a_grid_goes_on_where_it_stopped_and_starts_nothing_after_its_time(tmp_p
 
 def test_a_run_that_no_partition_came_to_the_device_in_has_a_row_of_its_own(tmp_path):
     recorder = Recorder()
-    run = recorder.write(tmp_path / "run", RunInfo(origin="live", title="t", outcome="deadlock"))
+    run = write_run(tmp_path / "run", RunInfo(origin="live", title="t", outcome="deadlock"), recorder)
     assert partition_times.of_run(run) == {}
