@@ -22,6 +22,13 @@ class Machine:
             device_ns = 0.0
             truth_ns = 0
 
+            @property
+            def done(self):
+                step_ns = min(1_000, self.after_ns)
+                machine.now_ns += step_ns
+                self.after_ns -= step_ns
+                return not self.after_ns
+
             def synchronize(self):
                 machine.now_ns += self.after_ns
 

@@ -8,8 +8,10 @@ from typing import Any
 
 _FEWEST_TRIES = 8
 _ENOUGH_NS = 20_000
-_LONGEST_LOOK_NS = 20_000_000
+_LONGEST_LOOK_NS = 10_000_000
 """Where others use the device, a time slice of theirs passes between a record and its turn: a few milliseconds."""
+_SPIN_NS = 100_000
+"""So long is an event asked for, before its thread gives the interpreter up for it and must wait to have it back."""
 _LONGEST_NS = 500_000_000
 """Age of an anchor: event times are single-precision milliseconds, and the two clocks drift."""
 _EVENT_STEP_NS = 1_000
@@ -100,5 +102,7 @@ class DeviceClock:
         event = self._cuda.Event()
         before = self._now_ns()
         self._stream.record(event)
+        while not event.done and self._now_ns() - before < _SPIN_NS:
+            pass
         event.synchronize()
         return event, before, self._now_ns()
