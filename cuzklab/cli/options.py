@@ -2,8 +2,11 @@
 
 import errno
 import json
+import math
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,9 +87,13 @@ def main() -> None:
     """Entry point: bad input becomes one line on standard error and exit status 2."""
     try:
         app(prog_name="cuzklab")
+    except SystemExit as end:
+        if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):  # as typer passes Ctrl-C on
+            print("cuzklab: interrupted; nothing half written was kept", file=sys.stderr)
+        raise
     except KeyboardInterrupt:
         print("cuzklab: interrupted; nothing half written was kept", file=sys.stderr)
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
         # The reader went away; Python must not complain at exit that it cannot flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -108,9 +115,29 @@ def _is_bad_input(error: ValueError) -> bool:
     return isinstance(error, BadInput) or type(error).__name__ in ("UnknownPolicy", "RunError", "QueryError")
 
 
+@contextmanager
+def resumable(words: str) -> Iterator[None]:
+    """Work that goes on where Ctrl-C stopped it: the words say how."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"cuzklab: interrupted; {words}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+
+
 def emit(value: Any) -> None:
-    """Print a value as JSON on standard output."""
-    print(json.dumps(value, indent=1, default=str))
+    """Print a value as JSON on standard output; a number that JSON does not have (NaN) is null."""
+    print(json.dumps(_finite(value), indent=1, default=str))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return value
 
 
 def parameters_of(pairs: list[str] | None) -> dict[str, str]:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cuzklab.cli.help import RECORDS, Verbs
-from cuzklab.cli.options import BackendOrSim, Json, Parameters, app, backend_in_force, emit, parameters_of, print_table
+from cuzklab.cli.options import (
+    BackendOrSim,
+    Json,
+    Parameters,
+    app,
+    backend_in_force,
+    emit,
+    parameters_of,
+    print_table,
+    resumable,
+)
 from cuzklab.cli.places import checked_folder
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
@@ -96,7 +106,8 @@ def report(
     _refuse_values(experiment, [given])
     place = out or Path("reports") / f"{Path(experiment).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
-        with progress(f"report {experiment}") as show:
+        again = f"`cuzklab report {experiment} -o {place}` with the same options goes on there"
+        with resumable(again), progress(f"report {experiment}") as show:
             written = write_report(experiment, place, given, deadline_s=deadline, progress=show)
     except NotebookFailed as error:
         print(f"cuzklab: {error}", file=sys.stderr)
@@ -183,7 +194,7 @@ def report_all(
     from cuzklab.report.many import make_all
 
     how = _how(processes or (None if quick else 1), cluster, gpus) | {"salt": sources_digest()}
-    with progress("reports", quiet=as_json) as show:
+    with resumable(f"the same command goes on in {out}"), progress("reports", quiet=as_json) as show:
         made = make_all(out, quick=quick, deadline_s=deadline, progress=show, **how)
     _told(made, out, as_json)
 
@@ -225,7 +236,7 @@ def report_sweep(
     _refuse_values(experiment, ({name: one} for name, text in grid.items() for one in text.split(",")))
     place = out or Path("reports") / f"sweep-{Path(experiment).stem}"
     how = _how(processes or (None if gpus else 1), cluster, gpus) | {"salt": sources_digest()}
-    with progress(f"sweep {experiment}", quiet=as_json) as show:
+    with resumable(f"the same command goes on in {place}"), progress(f"sweep {experiment}", quiet=as_json) as show:
         made = make_grid(experiment, place, grid, deadline_s=deadline, progress=show, **how)
     _told(made, place, as_json)
 

@@ -8,7 +8,18 @@ import typer
 from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
 from cuzklab.cli.explain import explain_policy, explain_stored
 from cuzklab.cli.help import DESIGNS
-from cuzklab.cli.options import Json, Out, Parameters, app, count_of, emit, parameters_of, print_table, size_of
+from cuzklab.cli.options import (
+    Json,
+    Out,
+    Parameters,
+    app,
+    count_of,
+    emit,
+    parameters_of,
+    print_table,
+    resumable,
+    size_of,
+)
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -152,7 +163,7 @@ def _calibrate(
 ) -> None:
     from cuzklab.simulate.calibrate import calibrate
 
-    with progress("calibrate") as report:
+    with resumable("the same command goes on where it was"), progress("calibrate") as report:
         found = calibrate(
             [Path(thing) for thing in things], hardware, out, default_folder=CALIBRATED, seeds=tuple(range(seeds)),
             iterations=iterations, report=report,

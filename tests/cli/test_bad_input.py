@@ -1,8 +1,12 @@
 """What a person types wrongly: one line that says what to do, exit status 2, nothing written and no time lost."""
 
+import json
+from contextlib import contextmanager
+
 import pytest
 
 from cuzklab.cli import designs
+from cuzklab.cli.options import emit
 from tests.cli.command import Done, cuzklab
 
 
@@ -174,3 +178,31 @@ def test_no_verb_is_cut_short_in_the_list():
     for group in ("Designs", "What ran", "Other engines", "Proofs and kernels"):
         assert group in done.out
     assert "Commands:" not in done.out  # every verb is in a group
+
+
+def test_a_figure_that_is_no_number_is_null_in_json(capsys):
+    emit({"level": float("nan"), "rows": [(1.5, float("inf"))]})
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {"level": None, "rows": [[1.5, None]]}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("simulate phase9 -c 1", "nothing half written was kept"),
+        ("report phase10 --backend sim", "`cuzklab report phase10 -o reports/phase10-"),
+        ("report all --quick", "the same command goes on in reports/all"),
+        ("tune -p policy=phase9 -p gw=1 -p pw=8", "the same command goes on there"),
+    ],
+)
+def test_ctrl_c_is_one_line(line, words, folder, monkeypatch):
+    @contextmanager
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+        yield
+
+    for module in ("simulation", "reports", "tune"):
+        monkeypatch.setattr(f"cuzklab.cli.{module}.progress", interrupted)
+    done = typed(line)
+    assert (done.status, done.out) == (130, "")
+    assert done.err.startswith("cuzklab: interrupted; ") and done.err.count("\n") == 1
+    assert words in done.err
