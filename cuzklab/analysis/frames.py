@@ -143,7 +143,9 @@ def as_set(rows: pd.DataFrame) -> Intervals:
 def _kernel_label(kernels: pd.DataFrame) -> pd.Series:
     """A kernel's name after the stage's that it belongs to, so that it is drawn as a part of that."""
     span = kernels["span"]
-    name = kernels["name"].map({name: short_name(name) for name in kernels["name"].unique()})
+    name = (
+        kernels["name"].map({name: short_name(name) for name in kernels["name"].unique()}).astype(str)
+    )  # even if none
     return name.where((span == "") | (span == name), span + "." + name)
 
 
@@ -176,7 +178,7 @@ def timeline(run: Run) -> pd.DataFrame:
         _bars(of_device, "device", _device_lane(of_device, "stages"), "gpu", of_device["name"]),
         _bars(
             transfers, "device", _device_lane(transfers, "copies"), "transfer",
-            transfers["direction"] + transfers["pinned"].map({True: " pinned", False: " pageable"}),
+            transfers["direction"] + transfers["pinned"].map({True: " pinned", False: " pageable"}).astype(str),
         ),
     ]  # fmt: skip
     filled = [part for part in parts if len(part)] or parts[:1]
