@@ -183,7 +183,7 @@ def timeline(run: Run) -> pd.DataFrame:
         _bars(of_device, "device", _device_lane(of_device, "stages"), "gpu", of_device["name"]),
         _bars(
             transfers, "device", _device_lane(transfers, "copies"), "transfer",
-            transfers["direction"] + transfers["pinned"].map({True: " pinned", False: " pageable"}),
+            transfers["direction"] + transfers["pinned"].map({True: " pinned", False: " pageable"}).astype(str),
         ),
     ]  # fmt: skip
     filled = [part for part in parts if len(part)] or parts[:1]
