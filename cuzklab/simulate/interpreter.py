@@ -95,32 +95,34 @@ class Interpreter:
         Whether to record more than the figures need.
     order : Order, optional
         A schedule that the programs are made to follow.
+    watch : callable (Recorder, int), optional
+        Told now and then what is recorded so far, and the virtual time.
     """
 
     def __init__(
         self, machine: Machine, host_memory: HostMemory | None = None, everything: bool = True,
-        order: Order | None = None,
+        order: Order | None = None, watch: Watch | None = None,
     ) -> None:  # fmt: skip
         self.machine, self.env = machine, machine.env
         self.pacing = Pacing(order)
         self.world = World(order)
         self.tracer = Tracer(self.world, lambda: self.env.now, everything)
         self.ending = Ending()
-        self._host_memory = host_memory
+        self._host_memory, self._watch = host_memory, watch
         self._tasks: dict[str, Actor] = {}
 
-    def run(self, programs: Mapping[str, Program], watch: Watch | None = None) -> Ending:
-        """Run programs until they have ended or none can go on; `watch` is told what is recorded meanwhile."""
+    def run(self, programs: Mapping[str, Program]) -> Ending:
+        """Run programs until they have ended or none can go on."""
         for name, program in programs.items():
             device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), -1)
             self.env.process(self._act(Actor(name, device=device), program))
         try:
             if self._host_memory:
                 self._host_memory_changed()
-            self._go_on(watch)
+            self._go_on()
             while self.pacing.let_go(self.world, self.env.now):
                 self._wake()
-                self._go_on(watch)
+                self._go_on()
         except ScheduleOver:
             pass
         except HostMemoryExhausted as error:
@@ -138,16 +140,16 @@ class Interpreter:
         )  # fmt: skip
         return self.ending
 
-    def _go_on(self, watch: Watch | None) -> None:
+    def _go_on(self) -> None:
         """Let time pass until nothing more can happen."""
-        if watch is None:
+        if self._watch is None:
             self.env.run()
             return
         try:
             while True:
                 for _ in range(_EVENTS_BETWEEN):
                     self.env.step()
-                watch(self.tracer.recorder, self.env.now)
+                self._watch(self.tracer.recorder, self.env.now)
         except EmptySchedule:
             return
 

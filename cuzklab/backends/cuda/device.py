@@ -206,7 +206,8 @@ class CudaDevice:
 
     def moment_ns(self, event: Any, anchor: Anchor) -> int:
         """See `streams.Backing`."""
-        return self._clock.moment_ns(event, anchor)
+        with self.cuda.Device(self.index):
+            return self._clock.moment_ns(event, anchor)
 
     @property
     def clock_uncertainty_ns(self) -> int:
