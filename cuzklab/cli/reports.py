@@ -158,14 +158,11 @@ def _with_backend(experiment: str, given: dict[str, str], backend: str, out: Pat
 def _refuse_values(experiment: str, given: Iterable[dict[str, str]]) -> None:
     """Refuse values that an experiment does not take, before its notebook is started."""
     from cuzklab import experiment as experiments
-    from cuzklab.report.notebook import checked_parameters
-    from cuzklab.report.write import notebook_of
 
     if experiment not in experiments.names():
         return
     takes = experiments.load(experiment).parameters
     for values in given:
-        checked_parameters(notebook_of(experiment), values)
         experiments.load(experiment, {name: value for name, value in values.items() if name in takes})
 
 
