@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cuzklab import __version__, resources
 from cuzklab.backends.choose import choose
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 from cuzklab.progress import Report, part
 from cuzklab.trace.store import Run, RunError, load_run
 from cuzklab.units import parse_size
@@ -27,6 +28,8 @@ _STEP_FIELDS = {
     "threads", "hardware", "workload", "log2_domain", "seed", "repeats", "devices",
 }  # fmt: skip
 
+_MODELLED = ("hardware", "workload")
+"""Of a simulation; checks and live runs have neither, and are the same whatever they are."""
 _WORDS = ("notebook", "candidate", "baseline", "question", "hypothesis")
 
 
@@ -60,7 +63,7 @@ def load(name: str, parameters: Mapping[str, Any] | None = None) -> Experiment:
     """
     path = Path(name) if str(name).endswith(".toml") else resources.folder("lab") / "experiments" / f"{name}.toml"
     if not path.is_file():
-        raise BadInput(f"no experiment {name!r}; there are: {', '.join(names())}, or give the path of a .toml file")
+        raise BadInput(no_such("experiment", name, names(), "or give the path of a .toml file"))
     return read(path, parameters, _WORDS)
 
 
@@ -172,7 +175,8 @@ def _expanded(experiment: Experiment) -> Iterator[Step]:
         if key in experiment.parameters
     }
     for stated in experiment.steps:
-        values = defaults | {key: _parameter(experiment, value) for key, value in stated.items() if key != "do"}
+        own = {key: value for key, value in defaults.items() if stated["do"] == "simulate" or key not in _MODELLED}
+        values = own | {key: _parameter(experiment, value) for key, value in stated.items() if key != "do"}
         several = {key: value for key, value in values.items() if isinstance(value, list)}
         repeats = values.pop("repeats", 1)
         for combination in product(*several.values()):
@@ -220,18 +224,40 @@ def execute(
     for step in todo:
         if keys.setdefault(step.label, step.key) != step.key:
             raise BadInput(f"experiment {experiment.name}: two different steps would both be stored as {step.label}")
-    runs = []
+    known, runs = answers(Path(out)), []
     for number, step in enumerate(todo):
         of_step = part(report, number / len(todo), (number + 1) / len(todo), step.label + " ")
-        runs.append(carry_out(step, Path(out), of_step))
+        runs.append(carry_out(step, Path(out), of_step, known))
     report(1.0, "done")
     return runs
 
 
-def carry_out(step: Step, out: Path, report: Report = lambda share, words="": None) -> Run:
-    """The run of a step: the stored one in ``out/runs`` if it answers for the step, else a new one."""
+def answers(out: Path) -> dict[str, Path]:
+    """Runs that are stored in ``out/runs``, under whatever name, by the key of the step that each answers for."""
+    found = {}
+    for file in sorted((out / "runs").glob("*/run.json")):
+        try:
+            key = json.loads(file.read_text())["inputs"]["step"]
+        except (OSError, ValueError, LookupError, TypeError):
+            continue  # no run of a step; whoever needs its place says so
+        found[str(key)] = file.parent
+    return found
+
+
+def carry_out(
+    step: Step,
+    out: Path,
+    report: Report = lambda share, words="": None,
+    known: Mapping[str, Path] = MappingProxyType({}),
+) -> Run:
+    """The run of a step: the stored one in ``out/runs`` if it answers for the step, else a new one.
+
+    `known` says where there is one under another name (`answers`), which a grid or another experiment has made.
+    """
     place = Path(out) / "runs" / step.label
     stored = _stored(place, step)
+    if stored is None and step.key in known:
+        stored = _stored(known[step.key], step)
     if stored is None:
         shutil.rmtree(place, ignore_errors=True)
         report(0.0, "")

@@ -166,3 +166,20 @@ def test_live_runs_of_a_phase_take_syntheses_at_a_time_and_threads(name):
     assert {(step["synthesis_workers"], step["threads"], step["log2_domain"], step["backend"]) for step in live} == {
         (6, 4, 20, "cuda")
     }
+
+
+def test_a_run_that_another_has_made_under_another_name_answers_for_a_step(small, tmp_path):
+    first = experiment.execute(str(small), tmp_path / "out")
+    first[0].path.rename(tmp_path / "out" / "runs" / "from a grid")
+    again = experiment.execute(str(small), tmp_path / "out")
+    assert [run.info.created for run in again] == [run.info.created for run in first]
+    assert again[0].path.name == "from a grid"
+
+
+def test_a_check_and_a_live_run_are_the_same_whatever_is_simulated_beside_it():
+    keys = [
+        {step.label: step.key for step in experiment.steps(experiment.load("phase9", {"hardware": name}))}
+        for name in ("rtx5070ti-7995wx", "h200-16core-live")
+    ]
+    changed = {label.partition("-")[0] for label in keys[0] if keys[0][label] != keys[1][label]}
+    assert changed == {"simulate"}

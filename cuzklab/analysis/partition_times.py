@@ -31,7 +31,7 @@ def of_partitions(run: Run) -> pd.DataFrame:
         `barrier_wait_ms`; and of CPU stages `prep_msm_ms`, `b_g2_msm_ms`, `synthesis_ms`, `pin_ms`, `unpin_ms`.
     """
     spans, copies, kernels, waits = (run.table(name) for name in ("spans", "transfers", "kernels", "waits"))
-    on_device = spans[spans["category"] == "gpu"].assign(stage=lambda rows: rows["name"].str.partition(".")[0])
+    on_device = spans[spans["category"] == "gpu"].assign(stage=lambda rows: rows["name"].str.split(".").str[0])
     rows = []
     for partition, stages in on_device.groupby("partition", sort=True):
         own = spans[spans["partition"] == partition]

@@ -20,6 +20,9 @@ from cuzklab.check.model import Model, State, StateTooNarrow
 from cuzklab.policies.effects import PolicyFault, in_order, in_stream_order
 from cuzklab.policies.model import Partition, Program
 
+# Whatever is learnt of one member is noted for every exchange: 6 actors that are alike have 720, 7 have 5040.
+_MOST_RENAMINGS = 720
+
 
 class SymmetryBroken(Exception):
     """Programs that look alike do different things; the search starts again without symmetry."""
@@ -264,7 +267,10 @@ def _partitions(programs: Sequence[Program]) -> list[Partition]:
 
 
 def _groups(programs: Mapping[str, Sequence[Program]]) -> list[tuple[str, ...]]:
-    """Names of actors whose programs are the same but for the partitions that they are about."""
+    """Names of actors whose programs are the same but for the partitions that they are about.
+
+    Not all of them where that would be too many renamings: the others are then told apart, which is as exact.
+    """
     alike: dict[Hashable, list[str]] = {}
     for name, sequence in programs.items():
         shape = tuple(
@@ -281,13 +287,17 @@ def _groups(programs: Mapping[str, Sequence[Program]]) -> list[tuple[str, ...]]:
             alike.setdefault((shape, pattern), []).append(name)
         except TypeError:  # an argument that cannot be compared
             continue
-    groups = []
+    groups, renamings = [], 1
     for names in alike.values():
         sets = [frozenset(_partitions(programs[name])) for name in names]
         shared = len(set(sets)) == 1 and all(
             _partitions(programs[name]) == _partitions(programs[names[0]]) for name in names
         )
         disjoint = len(frozenset().union(*sets)) == sum(map(len, sets))
-        if len(names) > 1 and (shared or disjoint):
-            groups.append(tuple(names))
+        if not (shared or disjoint):
+            continue
+        taken = max(count for count in range(1, len(names) + 1) if renamings * factorial(count) <= _MOST_RENAMINGS)
+        if taken > 1:
+            groups.append(tuple(names[:taken]))
+            renamings *= factorial(taken)
     return groups

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cuzklab.cli.engine import Urgent, print_failures, print_urgent, status_to, urgent_of
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import (
     DEFAULT_STORE,
     BackendOrSim,
@@ -23,18 +24,25 @@ from cuzklab.cli.options import (
     print_table,
     size_of,
 )
+from cuzklab.cli.places import checked_file
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 if TYPE_CHECKING:
     from cuzklab.simulate import Simulation
 
+_FAIR = 14  # log2 of the rows from which the scratch of an MSM is no more than its share of a card
 
-@app.command()
+
+@app.command(rich_help_panel=DESIGNS)
 def run(
     policy: Policy,
     workload: Annotated[
-        str, typer.Option(help="porep-shaped-N: a circuit with 2^N rows, made together with a test key.")
+        str,
+        typer.Option(
+            help="porep-shaped-N: a circuit with 2^N rows, made together with a test key; N up to 22, on a GPU 27, the "
+            "size of a real partition."
+        ),
     ] = "porep-shaped-15",
     workers: Annotated[int, typer.Option(help="GPU workers.")] = 2,
     proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 1,
@@ -55,7 +63,7 @@ def run(
     threads: Annotated[
         int, typer.Option(min=1, help="CPU threads of each CPU stage, and of each kernel of an emulated device.")
     ] = 1,
-    seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of circuit, key, witnesses and randomness.")] = 1,
     stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
     status_fd: Annotated[
         int | None,
@@ -69,11 +77,16 @@ def run(
     ] = False,
     nsys: Annotated[str, typer.Option("--nsys", help="The profiler of --capture; looked for by default.")] = "",
     keep_report: Annotated[
-        Path | None, typer.Option("--keep-report", help="Keep the capture's .nsys-rep (it holds the environment).")
+        Path | None,
+        typer.Option(
+            "--keep-report", callback=checked_file, help="Keep the capture's .nsys-rep (it holds the environment)."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a policy for real, with threads, locks, kernels and proofs: exit status 1 if a partition or a proof failed.
+
+    cuzklab run phase9 --workers 2; cuzklab run phase9 --backend cuda --workload porep-shaped-27 -c 1 --partitions 1.
 
     On the GPU where there is one, else on an emulated device. Device memory is given for a 32 GiB PoRep partition; the
     run gets it in proportion to its circuit's domain, so a large card plays a small one.
@@ -82,6 +95,8 @@ def run(
     from cuzklab.live import run_live
     from cuzklab.trace.store import new_run_place
 
+    if not capture and (nsys or keep_report):
+        raise BadInput("--nsys and --keep-report go with --capture")
     where = backend_in_force(backend, simulated=True)
     design = policies.load(policy, **parameters_of(parameters))
     if capture:
@@ -111,6 +126,7 @@ def run(
             synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
             urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
             sample_stacks=stacks, status=status,
+            preparing=lambda words, share: report(0.0, f"beforehand: {words} ({share:.0%})"),
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))
@@ -129,10 +145,18 @@ def run(
         counted = f"{verified} of {made} proofs verified, {asked_for} asked for"
         print(f"{result.outcome}: {counted}. {result.explanation}".rstrip())
         _print_metrics(result)
+        if result.outcome == "device_oom" and _is_small(workload):
+            print(f"note: scratch of an MSM does not shrink with the circuit; from porep-shaped-{_FAIR} on it fits")
         print_urgent(urgent_of(urgent), proofs, result.latency_s)
         print_failures(result.failures)
         print(f"run  {stored.path}")
     raise typer.Exit(0 if result.outcome == "ok" and verified == asked_for else 1)
+
+
+def _is_small(workload: str) -> bool:
+    """Whether a circuit is below the size from which what fits a card fits its share of it."""
+    rows = workload.removeprefix("porep-shaped-")
+    return rows.isdigit() and int(rows) < _FAIR
 
 
 def _in_virtual_time(

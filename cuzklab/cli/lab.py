@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from cuzklab.cli.help import RECORDS
 from cuzklab.cli.options import Json, app, emit
 
 
-@app.command()
+@app.command(rich_help_panel=RECORDS)
 def lab(
     place: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Your folder: notebooks are copied there unless it has them.")
@@ -45,7 +46,9 @@ def lab(
                 sys.stdout.flush()
             else:
                 print(
-                    f"the workbench is at\n\n  {server.url}\n\nCtrl-C ends it, its kernels and their runs.", flush=True
+                    f"the workbench is at\n\n  {server.url}\n\nNew here? tour.ipynb shows everything in ten minutes. "
+                    "Ctrl-C ends the server, its kernels and their runs.",
+                    flush=True,
                 )
             if browser:
                 webbrowser.open(server.url)

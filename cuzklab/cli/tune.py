@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cuzklab.cli.options import DEFAULT_STORE, Json, Parameters, app, emit, parameters_of, print_table
+from cuzklab.cli.help import DESIGNS
+from cuzklab.cli.options import DEFAULT_STORE, Json, Parameters, app, emit, parameters_of, print_table, resumable
+from cuzklab.cli.places import checked_folder
 from cuzklab.progress import progress
 
 if TYPE_CHECKING:
     from cuzklab.tuning import Space, Tuning
 
-INTERRUPTED = 130  # exit status, as a shell gives it after Ctrl-C
 
-
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def tune(
     hardware: Annotated[
         list[str] | None,
@@ -58,7 +58,12 @@ def tune(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Folder for the journal and tune.json; by default one of the question."),
+        typer.Option(
+            "-o",
+            "--output",
+            callback=checked_folder,
+            help="Folder for the journal and tune.json; by default one of the question.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -80,17 +85,12 @@ def tune(
     )  # fmt: skip
     place = out or DEFAULT_STORE / "tune" / _name(space)
     journal = place / "journal.jsonl"
-    try:
-        with progress(f"tune {len(space.configurations):,} configurations", quiet=as_json) as report:
-            found = tuning.tune(
-                space, journal=journal, seeds=seeds, fits=fits, confirm=confirm, check=not unchecked,
-                processes=processes, cluster=cluster, progress=report if sys.stderr.isatty() else _every_tenth(report),
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        print(
-            f"cuzklab: interrupted; what is done is kept in {journal}: the same command goes on there", file=sys.stderr
-        )
-        raise typer.Exit(INTERRUPTED) from None
+    title, kept = f"tune {len(space.configurations):,} configurations", f"what is done is kept in {journal}"
+    with resumable(f"{kept}: the same command goes on there"), progress(title, quiet=as_json) as report:
+        found = tuning.tune(
+            space, journal=journal, seeds=seeds, fits=fits, confirm=confirm, check=not unchecked,
+            processes=processes, cluster=cluster, progress=report if sys.stderr.isatty() else _every_tenth(report),
+        )  # fmt: skip
     _store(found, place)
     if as_json:
         emit(found.to_json())

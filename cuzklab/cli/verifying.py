@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cuzklab.cli.cost import Cost
+from cuzklab.cli.help import PROOFS
 from cuzklab.cli.options import Json, Threads, app, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import Report, progress
@@ -15,7 +16,7 @@ _LINES = (".jsonl", ".ndjson")
 _SHOWN = 20
 
 
-@app.command()
+@app.command(rich_help_panel=PROOFS)
 def verify(
     key: Annotated[Path, typer.Option(help="Proving key (.zkey, .params) or verification key (JSON, .vk).")],
     proof: Annotated[
@@ -29,7 +30,10 @@ def verify(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Verify proofs, many of them in batches: exit status 0 all valid, 1 not, with the reason for each that is not."""
+    """Verify proofs, many of them in batches: exit status 0 all valid, 1 not, with the reason for each that is not.
+
+    cuzklab verify --key vk.json --public public.json --proof proof.json
+    """
     from cuzklab.prover.files import read_key_or_vk, read_proof, read_public
     from cuzklab.prover.verify import verify as check
 

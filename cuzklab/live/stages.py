@@ -157,10 +157,7 @@ STAGE_FUNCTIONS: Mapping[str, StageFunction] = MappingProxyType(
 
 def _fixed_bytes(key: DenseKey) -> int:
     """Host memory of a key with its compiled constraints."""
-    matrices = [matrix for matrix in (key.constraints.a, key.constraints.b, key.constraints.c) if matrix is not None]
-    return key.query_bytes + sum(
-        matrix.row_start.nbytes + matrix.wire.nbytes + matrix.value.nbytes for matrix in matrices
-    )
+    return key.query_bytes + key.constraints.nbytes
 
 
 class Groth16:

@@ -5,11 +5,12 @@ what it reads, and whoever changes that carries the waiting effect out on the sp
 slips in between. An effect that lasts takes the time of its cost (`cuzklab.simulate.costs`).
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import simpy
+from simpy.core import EmptySchedule
 
 from cuzklab.policies.effects import (
     Compute,
@@ -35,10 +36,14 @@ from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
 from cuzklab.simulate.world import World
 from cuzklab.stages import STAGES
+from cuzklab.trace import Recorder
 
 _SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
 # An actor that does so many things without time passing is taken to spin for ever.
 MAX_EFFECTS_AT_ONE_TIME = 100_000
+_EVENTS_BETWEEN = 200  # looks of whoever watches: a few milliseconds
+
+Watch = Callable[[Recorder, int], None]
 
 
 class NoProgress(PolicyFault):
@@ -90,18 +95,20 @@ class Interpreter:
         Whether to record more than the figures need.
     order : Order, optional
         A schedule that the programs are made to follow.
+    watch : callable (Recorder, int), optional
+        Told now and then what is recorded so far, and the virtual time.
     """
 
     def __init__(
         self, machine: Machine, host_memory: HostMemory | None = None, everything: bool = True,
-        order: Order | None = None,
+        order: Order | None = None, watch: Watch | None = None,
     ) -> None:  # fmt: skip
         self.machine, self.env = machine, machine.env
         self.pacing = Pacing(order)
         self.world = World(order)
         self.tracer = Tracer(self.world, lambda: self.env.now, everything)
         self.ending = Ending()
-        self._host_memory = host_memory
+        self._host_memory, self._watch = host_memory, watch
         self._tasks: dict[str, Actor] = {}
 
     def run(self, programs: Mapping[str, Program]) -> Ending:
@@ -112,10 +119,10 @@ class Interpreter:
         try:
             if self._host_memory:
                 self._host_memory_changed()
-            self.env.run()
+            self._go_on()
             while self.pacing.let_go(self.world, self.env.now):
                 self._wake()
-                self.env.run()
+                self._go_on()
         except ScheduleOver:
             pass
         except HostMemoryExhausted as error:
@@ -132,6 +139,19 @@ class Interpreter:
             for waiting in self.world.blocked()
         )  # fmt: skip
         return self.ending
+
+    def _go_on(self) -> None:
+        """Let time pass until nothing more can happen."""
+        if self._watch is None:
+            self.env.run()
+            return
+        try:
+            while True:
+                for _ in range(_EVENTS_BETWEEN):
+                    self.env.step()
+                self._watch(self.tracer.recorder, self.env.now)
+        except EmptySchedule:
+            return
 
     # --- one actor ---------------------------------------------------------------------------------------------------
 

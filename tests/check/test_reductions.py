@@ -109,3 +109,17 @@ def test_one_of_two_equal_states_is_visited():
     # inside and 3 with one.
     assert explore(programs, partial_order=False, symmetric=False).states == 20
     assert explore(programs, partial_order=False).states == 4 + 3
+
+
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("policy", ["phase9", "phase10_ordered"])
+def test_more_workers_than_renamings_are_told_apart_and_judged_alike(policy, most, monkeypatch):
+    monkeypatch.setattr("cuzklab.check.symmetry._MOST_RENAMINGS", most)
+    found = check(load(policy), workers=3, partitions=1, vram_bytes=16 * GiB)
+    monkeypatch.undo()
+    wanted = check(load(policy), workers=3, partitions=1, vram_bytes=16 * GiB)
+    assert found.complete and found.verdict == wanted.verdict
+    assert {(one.kind, len(one.schedule)) for one in found.findings} == {
+        (one.kind, len(one.schedule)) for one in wanted.findings
+    }
+    assert found.states >= wanted.states

@@ -6,6 +6,7 @@ const KNOBS = [
 ];
 
 function render({ model, el: root }) {
+  keepWhenSaved(model.widget_manager);
   root.classList.add("cz-wb", "cz-design");
   const choices = model.get("choices");
   let asked = null, wanted = null, began = 0, silence = null;
@@ -21,6 +22,7 @@ function render({ model, el: root }) {
   }
   function send() {
     if (!wanted) return;
+    if (!hasKernel(root)) { timing.textContent = NO_KERNEL; wanted = null; began = 0; draw(); return; }
     asked = { knobs: wanted, number: model.get("picture").of + 1, at: began };
     wanted = null;
     began = 0;
@@ -28,8 +30,8 @@ function render({ model, el: root }) {
     model.save_changes();
     root.dataset.state = "asking";
     clearTimeout(silence);
-    silence = setTimeout(() => { timing.textContent = "no answer from the kernel: run the cell to go on"; asked = null; }, 15000);
-    if (identity(asked.knobs) === identity(model.get("picture").knobs)) { clearTimeout(silence); asked = null; root.dataset.state = "drawn"; }
+    silence = setTimeout(() => { timing.textContent = "no answer from the kernel: run the cell to go on"; asked = null; }, 5000);
+    if (!model.get("picture").partial && identity(asked.knobs) === identity(model.get("picture").knobs)) { clearTimeout(silence); asked = null; root.dataset.state = "drawn"; }
   }
 
   const controls = el("div", { class: "cz-controls" });
@@ -70,18 +72,24 @@ function render({ model, el: root }) {
   const unpin = el("button", { type: "button", class: "cz-button cz-quiet", text: "Unpin", onclick: () => { model.set("baseline", {}); model.save_changes(); } });
   const back = el("button", { type: "button", class: "cz-button cz-quiet", text: "Back to baseline", onclick: () => want(model.get("baseline").knobs) });
   const run = el("button", { type: "button", class: "cz-button cz-strong", text: "Run for real", title: "Real locks, kernels and verified proofs in a child process, on circuits that fit this machine; test keys",
-    onclick: () => model.send({ run: true }) });
+    onclick: () => { if (hasKernel(root)) model.send({ run: true }); else timing.textContent = NO_KERNEL; } });
   const timing = el("span", { class: "cz-muted", role: "status" });
   const actions = el("div", { class: "cz-actions" }, pin, back, unpin, run, timing);
+  const plan = el("div", { class: "cz-plan" });
+  function planned() {
+    const { words, rows } = model.get("plan");
+    fill(plan, words ? el("span", { class: "cz-muted", text: `Run for real: ${words}.` }) : null, words ? fold("What is run for real", () => table(["", "this design", "the live run"], rows, "A live run has the design's locks and policy on this machine's kernels; its times rank designs here, at the size of its circuits.", 9)) : null);
+  }
   const verdicts = el("div", { class: "cz-verdicts", "aria-live": "polite" });
   const cards = el("div", { class: "cz-cards" });
   const chosen = el("div", { class: "cz-chosen" });
   const chart = new LaneChart((number) => {
-    chosen.textContent = number < 0 ? "" : `${model.get("picture").lanes[model.get("picture").waits.lane[number]].label} ${chart.sentence(number)}, from ${seconds(model.get("picture").waits.start[number])} on.`;
+    const { lanes, waits } = chart.data;
+    chosen.textContent = number < 0 ? "" : `${lanes[waits.lane[number]].label} ${chart.sentence(number)}, from ${seconds(waits.start[number])} on.`;
   });
   const legend = el("div", { class: "cz-legend" });
   const tables = el("div", { class: "cz-tables" });
-  root.append(controls, actions, verdicts, cards, chart.element, legend, chosen, tables);
+  root.append(controls, actions, plan, verdicts, cards, chart.element, legend, chosen, tables);
 
   function metricRow(metric) {
     const before = (model.get("baseline").metrics ?? []).find((one) => one.name === metric.name);
@@ -113,11 +121,13 @@ function render({ model, el: root }) {
       return;
     }
     if (!picture.lanes) return;
-    chart.show(picture);
-    root.dataset.policy = picture.knobs.policy;
+    chart.show(unpacked(picture), picture.partial);
     chosen.textContent = "";
+    root.classList.toggle("cz-partial", picture.partial === true);
+    if (picture.partial) return; // figures and tables of the last whole one stand until the next
+    root.dataset.policy = picture.knobs.policy;
     const seen = new Map();
-    for (const number of picture.bars.name) {
+    for (const number of new Set(chart.data.bars.name)) {
       const whole = picture.names[number], name = whole.startsWith("held by ") ? whole : whole.split(".")[0]; // parts have their stage's colour
       if (!/^(alloc|free|trim|device sync)/.test(name)) seen.set(name, picture.colours[number]);
     }
@@ -130,8 +140,8 @@ function render({ model, el: root }) {
 
   function drawSecond() {
     const picture = model.get("picture"), second = fresh(), baseline = model.get("baseline");
-    if (!picture.lanes) return;
-    const ok = picture.outcome === "ok";
+    if (!picture.metrics) return;
+    const ok = picture.outcome === "ok", { waits } = chart.data;
     const words = { ok: "Runs to its end", device_oom: "Runs out of device memory", host_oom: "Runs out of host memory", deadlock: "Deadlocks", fault: "Fails" };
     const check = second?.check;
     const lines = [el("p", { class: `cz-verdict ${ok ? "cz-good" : "cz-bad"}` }, el("b", { text: `${ok ? "✓" : "✗"} Simulated: ${words[picture.outcome] ?? picture.outcome}.` }), ` ${picture.explanation}`)];
@@ -171,28 +181,37 @@ function render({ model, el: root }) {
       fold("Device memory", () => table(["", "bytes"], picture.vram.rows)),
       limits?.rows?.length ? fold("Where the device's time went", () => table(["what", "when", "time", "of the batch"], limits.rows, "", 2)) : null,
       fold("Waits of the workers", () => table(["worker", "kind", "for", "held by", "from", "length"],
-        picture.waits.lane.map((lane, at) => [picture.lanes[lane].label, picture.waits.kind[at], picture.waits.on[at], picture.waits.holder[at], seconds(picture.waits.start[at]), seconds(picture.waits.length[at])]).slice(0, 400), picture.waits.lane.length > 400 ? `the first 400 of ${picture.waits.lane.length}` : "", 4)),
+        Array.from(waits.lane.subarray(0, 400), (lane, at) => [picture.lanes[lane].label, waits.kind[at], waits.on[at], waits.holder[at], seconds(waits.start[at]), seconds(waits.length[at])]), waits.lane.length > 400 ? `the first 400 of ${waits.lane.length}` : "", 4)),
       fold("Conditions", () => [table(["condition", "value"], Object.entries(picture.conditions).map(([name, value]) => [name, String(value)])), ...picture.notes.map((note) => el("p", { class: "cz-muted", text: note }))]));
   }
 
   function answered() {
-    const number = model.get("picture").of;
+    const { of: number, partial, took_ms } = model.get("picture");
     clearTimeout(silence);
+    const arrived = performance.now();
     draw();
+    const drawnAt = performance.now();
     if (asked) {
-      const took = performance.now() - asked.at;
-      asked = null;
-      root.dataset.latency = took.toFixed(1);
+      const took = drawnAt - asked.at;
+      asked.first ??= took;
+      if (partial) { timing.textContent = `first part after ${took.toFixed(0)} ms …`; return; }
+      root.dataset.latency = asked.first.toFixed(1);
+      root.dataset.whole = took.toFixed(1);
+      root.dataset.took = JSON.stringify({ ...took_ms, draw: drawnAt - arrived });
+      timing.textContent = asked.first === took ? `picture after ${took.toFixed(0)} ms` : `first part after ${asked.first.toFixed(0)} ms, all after ${took.toFixed(0)} ms`;
       root.dataset.drawn = number;
-      timing.textContent = `picture after ${took.toFixed(0)} ms`;
-    }
+      asked = null;
+    } else if (partial) return;
     root.dataset.state = "drawn";
     send();
   }
   model.on("change:picture", answered);
   model.on("change:second change:baseline", drawSecond);
+  model.on("change:plan", planned);
+  planned();
   draw();
   root.dataset.drawn = model.get("picture").of ?? 0;
-  return () => { clearTimeout(silence); chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); };
+  const themed = onTheme(() => chart.draw());
+  return () => { themed(); clearTimeout(silence); chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); model.off("change:plan", planned); };
 }
 export default { render };
