@@ -149,6 +149,8 @@ def as_set(rows: pd.DataFrame) -> Intervals:
 
 def _kernel_label(kernels: pd.DataFrame) -> pd.Series:
     """A kernel's name after the stage's that it belongs to, so that it is drawn as a part of that."""
+    if not len(kernels):
+        return kernels["name"]  # of no rows a map makes numbers, which are not joined with text
     span = kernels["span"]
     name = _by_name(kernels["name"], lambda names: names.map(short_name).astype(names.dtype))
     return name.where((span == "") | (span == name), span + "." + name)
