@@ -1,8 +1,7 @@
 """Phase 11: phase 9, and three interventions against the contention for host memory, each with a switch.
 
 ``serial_dealloc``
-    a, b and c are freed in the background at the end of a call; one worker at a time. (The cost model has no time for
-    it, so in a simulation this switch changes nothing.)
+    a, b and c are freed in the background at the end of a call, which does not wait for it; one partition at a time.
 ``g2_threads``
     Threads of the G2 MSM's pool; 0 leaves it all cores. Fewer of them take less from the syntheses.
 ``throttle``
@@ -34,10 +33,9 @@ THROTTLE, DEALLOC = Flag("throttle"), Lock("dealloc")
 def prove_partition(p: Partition, gpu: Gpu, serial_dealloc: bool = True, g2_threads: int = 32, throttle: bool = True):
     prep_thread = yield Fork(throttling_prep(p, g2_threads) if throttle else prep(p, g2_threads), "prep")
     yield from kernels(p, gpu)
-    dealloc_thread = yield Fork(dealloc(p, serial_dealloc))
+    yield Fork(dealloc(p, serial_dealloc))
     yield Join(prep_thread)
     yield Compute("epilogue", p)
-    yield Join(dealloc_thread)
 
 
 @program

@@ -325,11 +325,14 @@ def test_host_memory_counts_a_partition_once_and_gives_back_what_it_holds():
     memory.synthesised(partition)
     memory.call(partition)
     held = POREP_32G.synthesised_bytes + call_bytes(POREP_32G)
-    assert memory.in_use_bytes == before + held == before + memory.held(partition)
-    memory.give_back(partition, POREP_32G.abc_bytes)
-    memory.give_back(partition, held - POREP_32G.abc_bytes)
-    assert (memory.in_use_bytes, memory.partitions) == (before, 0)
-    memory.give_back(partition, 1)
+    assert memory.in_use_bytes == before + held
+    assert memory.claim(partition, POREP_32G.abc_bytes) == POREP_32G.abc_bytes
+    assert memory.in_use_bytes == before + held
+    # Whoever gives back all does not give back what another is already at.
+    assert memory.claim(partition) == held - POREP_32G.abc_bytes and memory.claim(partition) == 0
+    memory.given_back(POREP_32G.abc_bytes)
+    assert (memory.in_use_bytes, memory.partitions) == (before + held - POREP_32G.abc_bytes, 0)
+    memory.given_back(held - POREP_32G.abc_bytes)
     assert memory.in_use_bytes == before
 
 
