@@ -30,7 +30,7 @@ from cuzklab.policies.effects import (
 )
 from cuzklab.policies.model import Partition
 from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
-from cuzklab.simulate.driver import DriverLock
+from cuzklab.simulate.exclusion import Exclusion
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
 from cuzklab.simulate.host import Demand, Job, Processor
 from cuzklab.simulate.host_memory import call_bytes
@@ -64,8 +64,7 @@ class Machine:
         self.kernels: dict[int, Fluid] = {}
         self.pcie: dict[int, Fluid] = {}
         self._emulated: dict[int, simpy.Resource] = {}
-        self._driver = DriverLock(env, self._stall)
-        self._uploads: dict[simpy.Event, None] = {}
+        self._mappings = Exclusion(env)
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
         transfer = hardware.transfer
@@ -90,19 +89,12 @@ class Machine:
     def device_kernels(self, index: int) -> Fluid:
         if index not in self.kernels:
             self.kernels[index] = Fluid(self.env, 1.0)
-            self.kernels[index].stall(self._driver.held)
         return self.kernels[index]
 
     def device_pcie(self, index: int) -> Fluid:
         if index not in self.pcie:
             self.pcie[index] = Fluid(self.env, self.hardware.transfer.pinned_bytes_per_s)
-            self.pcie[index].stall(self._driver.held)
         return self.pcie[index]
-
-    def _stall(self, stalled: bool) -> None:
-        """Stages of all devices stand still, or go on."""
-        for fluid in (*self.kernels.values(), *self.pcie.values()):
-            fluid.stall(stalled)
 
     def pause(self, seconds: float) -> simpy.Event:
         return self.env.timeout(round(seconds * NS_PER_S))
@@ -142,47 +134,35 @@ class Machine:
             self._demands[key] = alone_s, Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
         return self._demands[key]
 
-    def lock_pages(self, size_bytes: float, s_per_byte: float, unlock: bool = False) -> Lasting:
-        """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages.
-
-        If the profile says that it excludes kernels, one thread at a time does so, in order of arrival, under the
-        driver's lock: stages that are under way stand still at their next launch. Copies that are queued go on;
-        unlocking begins when those that have begun are over.
-        """
-        if not size_bytes or not s_per_byte:
-            return
-        excludes = self.hardware.transfer.pin_excludes_kernels
-        if excludes:
-            yield self._driver.take()
-            if unlock:
-                yield from list(self._uploads)
-        demand = Demand(1, self._lock_share, _TRAFFIC_OF_PAGES / s_per_byte)
-        yield self.processor.run(size_bytes * s_per_byte, demand).done
-        if excludes:
-            self._driver.give()
+    def lock_pages(self, size_bytes: float, s_per_byte: float) -> Lasting:
+        """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages."""
+        if size_bytes and s_per_byte:
+            demand = Demand(1, self._lock_share, _TRAFFIC_OF_PAGES / s_per_byte)
+            yield from self._change_mappings(size_bytes * s_per_byte, demand)
 
     def deallocation(self, size_bytes: int) -> Lasting:
         """Giving memory back to the operating system: bytes · dealloc_s_per_byte on one thread."""
         s_per_byte = self.hardware.host.dealloc_s_per_byte
         if size_bytes and s_per_byte:
-            yield self.processor.run(size_bytes * s_per_byte, Demand(1, 0.0, _TRAFFIC_OF_PAGES / s_per_byte)).done
+            yield from self._change_mappings(size_bytes * s_per_byte, Demand(1, 0.0, _TRAFFIC_OF_PAGES / s_per_byte))
 
-    def call_driver(self, lasting_s: float = 0.0) -> Lasting:
-        """A call of the driver: it waits for its lock, and takes a time."""
-        while self._driver.held:
-            yield self._driver.free()
-        if lasting_s:
-            yield self.pause(lasting_s)
+    def _change_mappings(self, alone_s: float, demand: Demand) -> Lasting:
+        """Work on the process's memory mappings.
 
-    def copying(self, arrived: simpy.Event) -> simpy.Event:
-        """Keep account of a copy that is under way on its own."""
-        self._uploads[arrived] = None
-        arrived.callbacks.append(lambda event: self._uploads.pop(event))
-        return arrived
+        If the profile says that it excludes kernels, one thread at a time does such work, in order of arrival, and no
+        stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. Copies go on.
+        """
+        excludes = self.hardware.transfer.pin_excludes_kernels
+        if excludes:
+            yield self._mappings.exclude()
+        yield self.processor.run(alone_s, demand).done
+        if excludes:
+            self._mappings.leave()
 
     def begin_launch(self, index: int) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
-        """Launch a stage: the wait for the driver, the launch itself, and on an emulated device the wait for its turn."""
-        yield from self.call_driver()
+        """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn."""
+        if self.hardware.transfer.pin_excludes_kernels:
+            yield self._mappings.share()
         if self.hardware.device.launch_s:
             yield self.pause(self.hardware.device.launch_s)
         if not self.hardware.device.kernels_on_host:
@@ -192,7 +172,9 @@ class Machine:
         return turn
 
     def end_launch(self, index: int, turn: simpy.resources.resource.Request | None) -> None:
-        """A stage is over: the next one of an emulated device has its turn."""
+        """A stage is over: mappings may be changed, and the next stage of an emulated device has its turn."""
+        if self.hardware.transfer.pin_excludes_kernels:
+            self._mappings.leave()
         if turn is not None:
             self._emulated[index].release(turn)
 
@@ -223,10 +205,10 @@ def launch(machine: Machine, effect: Launch) -> Lasting:
     if machine.hardware.device.kernels_on_host:
         ends = [machine.processor.run(kernels_s, Demand(1)).done]
     else:
-        ends = [machine.device_kernels(effect.gpu.index).serve(kernels_s, 1.0, stalls=True)]
+        ends = [machine.device_kernels(effect.gpu.index).serve(kernels_s, 1.0)]
     if streamed_bytes:
         rate = machine.hardware.transfer.pinned_bytes_per_s
-        ends.append(machine.device_pcie(effect.gpu.index).serve(streamed_bytes, rate, stalls=True))
+        ends.append(machine.device_pcie(effect.gpu.index).serve(streamed_bytes, rate))
     yield from ends
 
 
@@ -236,13 +218,12 @@ def upload(machine: Machine, effect: Upload, pinned: bool) -> Lasting:
     From pageable memory a thread of the host copies first, at the pageable rate at most, and is slowed down as CPU
     stages are.
     """
-    yield from machine.call_driver()
     transfer, size_bytes = machine.hardware.transfer, effect.source.size_bytes
     rate = transfer.pinned_bytes_per_s if pinned else transfer.pageable_bytes_per_s
     arrived = machine.device_pcie(effect.stream.gpu.index).serve(size_bytes, rate)
     if not pinned:
         yield machine.processor.run(size_bytes / rate, machine._pageable).done
-    yield machine.copying(arrived) if pinned else arrived
+    yield arrived
 
 
 def pin(machine: Machine, effect: Pin) -> Lasting:
@@ -253,7 +234,7 @@ def pin(machine: Machine, effect: Pin) -> Lasting:
 
 def unpin(machine: Machine, effect: Unpin) -> Lasting:
     size_bytes = 0 if effect.pooled else effect.buffer.size_bytes * machine.spread(PAGE_LOCKING, f"-{effect.on}")
-    yield from machine.lock_pages(size_bytes, machine.hardware.transfer.unpin_s_per_byte, unlock=True)
+    yield from machine.lock_pages(size_bytes, machine.hardware.transfer.unpin_s_per_byte)
 
 
 def free_host(machine: Machine, effect: FreeHost) -> Lasting:
@@ -264,21 +245,21 @@ def free_host(machine: Machine, effect: FreeHost) -> Lasting:
 def alloc(machine: Machine, effect: Alloc) -> Lasting:
     """A constant, whatever the size; from the pool it is cheaper."""
     device = machine.hardware.device
-    yield from machine.call_driver(device.pooled_s if effect.pooled else device.alloc_s)
+    yield machine.pause(device.pooled_s if effect.pooled else device.alloc_s)
 
 
 def free(machine: Machine, effect: Free) -> Lasting:
     device = machine.hardware.device
-    yield from machine.call_driver(device.pooled_s if effect.buffer.pooled else device.free_s)
+    yield machine.pause(device.pooled_s if effect.buffer.pooled else device.free_s)
 
 
 def trim_pool(machine: Machine, effect: TrimPool) -> Lasting:
     """A constant; the wait for an idle device comes before it."""
-    yield from machine.call_driver(machine.hardware.device.trim_s)
+    yield machine.pause(machine.hardware.device.trim_s)
 
 
 def device_sync(machine: Machine, effect: DeviceSync) -> Lasting:
-    yield from machine.call_driver(machine.hardware.device.sync_s)
+    yield machine.pause(machine.hardware.device.sync_s)
 
 
 COSTS: dict[type[Effect], Callable[[Machine, Any], Lasting]] = {

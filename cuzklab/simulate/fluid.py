@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import simpy
 
 NS_PER_S = 1_000_000_000
-_NEVER_NS = 1 << 63
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +18,6 @@ class _Job:
     remaining: float
     limit_per_s: float
     done: simpy.Event
-    stalls: bool
     rate_per_s: float = 0.0
     end_ns: int = 0
 
@@ -41,26 +39,16 @@ class Fluid:
         self._jobs: list[_Job] = []
         self._since_ns = 0
         self._plan = 0
-        self._stalled = False
 
-    def serve(self, amount: float, limit_per_s: float, stalls: bool = False) -> simpy.Event:
-        """An event that happens when `amount` has been done for a job that can take `limit_per_s` at most.
-
-        A job that `stalls` stands still while the resource is stalled.
-        """
-        job = _Job(amount, min(limit_per_s, self._capacity_per_s), self._env.event(), stalls)
+    def serve(self, amount: float, limit_per_s: float) -> simpy.Event:
+        """An event that happens when `amount` has been done for a job that can take `limit_per_s` at most."""
+        job = _Job(amount, min(limit_per_s, self._capacity_per_s), self._env.event())
         if amount <= 0:
             return job.done.succeed()
         self._advance()
         self._jobs.append(job)
         self._share()
         return job.done
-
-    def stall(self, stalled: bool) -> None:
-        """From now on jobs that stall stand still, or go on."""
-        self._advance()
-        self._stalled = stalled
-        self._share()
 
     def _advance(self) -> None:
         """Charge every job with what it got since the last change."""
@@ -74,10 +62,6 @@ class Fluid:
         """Give every job its rate from now on, and wake up when the first of them ends."""
         self._plan += 1  # what was planned before holds no longer
         jobs, now_ns = self._jobs, self._env.now
-        if self._stalled:
-            for job in jobs:
-                job.rate_per_s, job.end_ns = 0.0, _NEVER_NS
-            jobs = [job for job in jobs if not job.stalls]
         if not jobs:
             return
         left, waiting = self._capacity_per_s, len(jobs)

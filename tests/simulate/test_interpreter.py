@@ -359,7 +359,7 @@ def test_a_pool_in_the_cache_lengthens_the_memory_waits_of_others(toy, hardware_
     assert prep_span == ("b", "prep_msm", 0, pytest.approx(2 + (2 - 2 / 1.25), abs=1e-9))
 
 
-def test_page_locking_that_excludes_kernels_goes_one_by_one_while_stages_stand_still(toy, hardware_with):
+def test_page_locking_that_excludes_kernels_goes_one_by_one_and_beside_no_stage(toy, hardware_with):
     def kernels():
         yield Launch(toy.gpu, "ntt_h", toy.partition(2))
         yield Launch(toy.gpu, "h_msm", toy.partition(2))
@@ -376,37 +376,11 @@ def test_page_locking_that_excludes_kernels_goes_one_by_one_while_stages_stand_s
     assert ("k", "h_msm", 1, 3) in toy.spans()
     assert [span[2:] for span in toy.spans() if span[1] == "pin"] == [(0.5, 1.5), (0.5, 1.5)]
     toy.run(hardware_with(pin_excludes_kernels=True), **programs)
-    # The pins begin at once, one after the other; the stage that runs stands still from 0.5 to 2.5 s.
-    assert sorted(span[3] for span in toy.spans() if span[1] == "pin") == [1.5, 2.5]
-    assert ("k", "ntt_h", 0, 3) in toy.spans() and ("k", "h_msm", 3, 5) in toy.spans()
-
-
-def test_unlocking_pages_waits_for_copies_that_have_begun_and_copies_for_it(toy, hardware_with):
-    def uploader(index, *pauses):
-        p = toy.partition(index)
-
-        def run():
-            yield Pin(p.abc)
-            for number, pause in enumerate(pauses):
-                for _ in range(pause):
-                    yield Compute("epilogue", toy.partition(9))
-                buffer = yield Alloc(toy.gpu, "d_a", 300, p, pooled=True)
-                yield Upload(p.abc, (buffer,), p.stream(toy.gpu, f"upload{number}"), p)
-
-        return run
-
-    def unpinner():
-        yield Pin(toy.partition(2).abc)
-        yield Compute("prep_msm", toy.partition(2))
-        yield Unpin(toy.partition(2).abc)
-
-    # Pins until 1, 2 and 3 s. An upload asked for at 2.5 s begins at 3 s and takes 0.9375 s, another one at 4.5 s takes as
-    # long. Unlocking, asked for at 5 s, waits for it and takes 0.5 s; the upload asked for at 5.5 s waits for both.
-    programs = {"a": uploader(0, 3, 5), "b": uploader(1, 5), "c": unpinner}
-    toy.run(hardware_with(pin_excludes_kernels=True), **programs)
-    assert [span[2:] for span in toy.spans() if span[1] == "unpin"] == [(5, 5.9375)]
-    copies = sorted((row.start / S, row.end / S) for row in toy.rows["transfers"])
-    assert copies == [(3, 3.9375), (4.5, 5.4375), (5.9375, 6.875)]
+    # The pins wait for the kernels that run, the next launch waits for the pins before it, and they for each other.
+    assert ("k", "ntt_h", 0, 1) in toy.spans() and ("k", "h_msm", 1, 5) in toy.spans()
+    assert sorted(span[3] for span in toy.spans() if span[1] == "pin") == [2, 3]
+    toy.run(hardware_with(pin_excludes_kernels=True), k=kernels, a=pinner(0))
+    assert ("k", "h_msm", 1, 4) in toy.spans()
 
 
 def test_a_pageable_copy_is_slowed_like_a_stage(toy, hardware_with):
