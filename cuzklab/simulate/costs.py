@@ -15,6 +15,7 @@ from typing import Any
 
 import simpy
 
+from cuzklab.errors import BadInput
 from cuzklab.policies.effects import (
     Alloc,
     Compute,
@@ -122,6 +123,8 @@ class Machine:
         key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
         if key not in self._demands:
             stage, part = effect.stage, effect.part
+            if effect.threads < 0:
+                raise BadInput(f"{effect.threads} threads for {stage}; write 0 for those of the profile, or more")
             row, hardware, shape = STAGES[stage], self.hardware, self.shape_of(effect.partition)
             default = hardware.stage_threads(stage)
             threads = effect.threads or default

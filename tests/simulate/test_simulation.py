@@ -304,6 +304,20 @@ def test_a_profile_of_a_machine_that_never_ends_is_refused(rate):
         simulate("phase9", slow, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1)
 
 
+def test_a_memory_so_slow_that_nothing_goes_on_is_refused():
+    slow = load_hardware(HARDWARE).with_constants({"host.memory_bandwidth_bytes_per_s": 1e-300})
+    with pytest.raises(BadInput, match="longer than 292 years"):
+        simulate("phase9", slow, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=2)
+
+
+def test_fewer_than_no_threads_are_refused():
+    with pytest.raises(BadInput, match="-1 threads for b_g2_msm"):
+        simulate(
+            policies.load("phase12", g2_threads=-1), HARDWARE, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1,
+            synthesis_workers=1,
+        )  # fmt: skip
+
+
 def test_a_stored_deadlock_keeps_the_locks_that_were_never_released(tmp_path):
     stored = run("phase10_nested", 16, 3, on_full="wait").to_run(tmp_path / "run")
     uses = stored.table("locks")
