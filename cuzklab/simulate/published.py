@@ -148,7 +148,9 @@ def _result(where: str, row: Mapping[str, Any], stated: Mapping[str, Any]) -> tu
     kind, label = row.get("kind"), row.get("as", "")
     if label:
         if (kind, label) not in _LABELLED:
-            raise BadInput(f"{where}: field as must be {GPU_TOTAL}, of kind duration or share, or {CALLS}, of kind share")
+            raise BadInput(
+                f"{where}: field as must be {GPU_TOTAL}, of kind duration or share, or {CALLS}, of kind share"
+            )
     elif kind not in _KNOWN.values():
         raise BadInput(f"{where}: field kind must be one of {', '.join(_KNOWN.values())}")
     value = row.get("value")
