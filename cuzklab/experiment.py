@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -17,15 +17,17 @@ from typing import Any
 
 from cuzklab import __version__, resources
 from cuzklab.backends.choose import choose
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 from cuzklab.progress import Report, part
 from cuzklab.trace.store import Run, RunError, load_run
 from cuzklab.units import parse_size
 
 _STEP_FIELDS = {
     "do", "policy", "options", "workers", "partitions", "vram", "proofs", "in_flight", "synthesis_workers", "lookahead",
-    "threads", "hardware", "workload", "log2_domain", "seed", "repeats",
+    "threads", "hardware", "workload", "log2_domain", "seed", "repeats", "devices",
 }  # fmt: skip
+
+_WORDS = ("notebook", "candidate", "baseline", "question", "hypothesis")
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,23 @@ def load(name: str, parameters: Mapping[str, Any] | None = None) -> Experiment:
     """
     path = Path(name) if str(name).endswith(".toml") else resources.folder("lab") / "experiments" / f"{name}.toml"
     if not path.is_file():
-        raise BadInput(f"no experiment {name!r}; there are: {', '.join(names())}, or give the path of a .toml file")
+        raise BadInput(no_such("experiment", name, names(), "or give the path of a .toml file"))
+    return read(path, parameters, _WORDS)
+
+
+def read(path: Path, parameters: Mapping[str, Any] | None, words: Collection[str]) -> Experiment:
+    """An experiment from its file, in which the given words stand; those that do not are empty.
+
+    Raises
+    ------
+    BadInput
+        As `load`.
+    """
     try:
         content = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: {error}") from error
-    missing = {"title", "notebook", "candidate", "baseline", "question", "hypothesis", "parameters", "step"} - set(
-        content
-    )
+    missing = {"title", "parameters", "step", *words} - set(content)
     if missing:
         raise BadInput(f"{path}: {', '.join(sorted(missing))} is missing")
     for number, step in enumerate(content["step"], 1):
@@ -78,10 +89,8 @@ def load(name: str, parameters: Mapping[str, Any] | None = None) -> Experiment:
         if key not in values:
             raise BadInput(f"experiment {path.stem} has no parameter {key!r}; it has: {', '.join(values)}")
         values[key] = _convert(path.stem, key, value, values[key])
-    return Experiment(
-        path.stem, content["title"], content["notebook"], content["candidate"], content["baseline"],
-        content["question"].strip(), content["hypothesis"].strip(), values, tuple(content["step"]),
-    )  # fmt: skip
+    said = {word: content.get(word, "").strip() for word in (*_WORDS, "title")}
+    return Experiment(name=path.stem, parameters=values, steps=tuple(content["step"]), **said)
 
 
 def _convert(experiment: str, key: str, value: Any, default: Any) -> Any:
@@ -105,10 +114,13 @@ class Step:
     do: str
     values: Mapping[str, Any]
     repeat: int = 1
+    name: str = ""
 
     @property
     def label(self) -> str:
-        """Name of its run's directory."""
+        """Name of its run's directory, if it has no other."""
+        if self.name:
+            return self.name
         again = f"-{self.repeat}" if self.repeat > 1 else ""
         options = "".join(f"-{key}-{value}" for key, value in self.values.get("options", {}).items())
         policy = Path(self.values["policy"]).stem if self.values["policy"].endswith(".py") else self.values["policy"]
@@ -287,6 +299,7 @@ def _live(step: Step, place: Path, report: Report) -> Run:
         gpu_workers=values["workers"],
         synthesis_workers=values.get("synthesis_workers", 1),
         threads=values.get("threads", 1),
+        gpus=values.get("devices", 1),
         vram_bytes=parse_size(values["vram"]),
         backend=values["backend"],
         seed=values["seed"],

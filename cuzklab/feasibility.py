@@ -16,6 +16,7 @@ from typing import Any
 
 from cuzklab.atomic import atomic_write
 from cuzklab.check.feasibility import Interval, Range, joined
+from cuzklab.check.policy import refuse_counts
 from cuzklab.errors import BadInput
 from cuzklab.policies import load
 from cuzklab.sweep import Task, sweep
@@ -158,9 +159,7 @@ def feasibility(
     """
     import time
 
-    for name, value in (("workers", workers), ("partitions", partitions), ("devices", devices)):
-        if value < 1:
-            raise BadInput(f"{name} must be at least 1, not {value}")
+    refuse_counts(workers=workers, partitions=partitions, devices=devices)
     options = dict(options or {})
     load(policy, **options)  # so that an unknown policy is refused here and not in each process
     began = time.monotonic()

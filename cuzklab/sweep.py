@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import queue as queues
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -261,6 +262,8 @@ def _on_cluster(address: str, gpus: Sequence[str]) -> Callable[[Function, Mappin
         raise BadInput("a cluster needs the extra `cluster`: pip install 'cuzklab[cluster]'") from None
     if gpus:
         raise BadInput("give each worker of a cluster its GPU where the workers are started (CUDA_VISIBLE_DEVICES)")
+    if address != "local" and not re.fullmatch(r"[a-z]+://\S+:[0-9]{1,5}", address):
+        raise BadInput(f"cluster {address}: write the scheduler's address, like tcp://host:8786, or local")
 
     def run(function: Function, todo: Mapping[int, Task]) -> _Answers:
         local = None

@@ -43,7 +43,7 @@ ALLOWED = {
     },
 }
 EVERYBODY = {"errors", "atomic", "progress", "version"}
-KNOW_ALL = {"cli", "experiment", "capacity", "__main__", "__init__"}
+KNOW_ALL = {"cli", "experiment", "grid", "capacity", "__main__", "__init__"}
 
 
 def modules() -> list[Path]:

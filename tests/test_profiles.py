@@ -175,7 +175,7 @@ def test_a_mixed_workload_is_a_batch_with_arrivals():
     [
         ('batch = "porep-32g"', 'batch = "mixed"', "field batch: mixed has arrivals itself"),
         ('batch = "porep-32g"', 'batch = "other.toml"', "field batch is 'other.toml'"),
-        ('batch = "porep-32g"', 'batch = "nothing"', "no workloads profile 'nothing'"),
+        ('batch = "porep-32g"', 'batch = "nothing"', "no workload 'nothing'"),
         ("after_share = 0.4", "after_share = 1.4", "field arrival 2.after_share is 1.4"),
         ("after_share = 0.4", "after_share = 0.4\nwhen = 3", "unknown field arrival 2.when"),
         ('workload = "windowpost"', 'workload = "mixed"', "field arrival 2.workload: mixed has arrivals"),

@@ -92,7 +92,7 @@ class Work(Protocol):
     Attributes
     ----------
     start_ns, end_ns : int
-        When the device was at it, on the machine's monotonic clock.
+        When the device was at it, on the machine's monotonic clock. Found when they are first asked for.
     transfer_ns : (int, int) or None
         When its bytes crossed the link.
     transfer_bytes : int
@@ -130,10 +130,12 @@ class Stream(Protocol):
     def upload(self, pieces: Sequence[Piece], *, pinned: bool) -> Work:
         """Queue a copy from host memory."""
 
-    def run(self, function: Callable[[], Any], *, streamed_bytes: int = 0) -> Work:
+    def run(self, function: Callable[[], Any], *, streamed_bytes: int = 0, arriving: Sequence[Work] = ()) -> Work:
         """Queue a stage; `streamed_bytes` cross to the device meanwhile, and it lasts at least as long as they do.
 
         An emulated device takes the number; a real one moves the bytes in the function, and counts them itself.
+        `arriving` are uploads of any stream under way: where the device takes arrivals, the function is called at once
+        and says of each array when it needs it, and the device waits for that array's copy alone.
         """
 
     def record(self) -> Event:
@@ -150,11 +152,17 @@ class Device(Protocol):
     ----------
     limit_bytes : int
         Allocations beyond it fail, whatever the card has.
+    takes_arrivals : bool
+        Whether a stage can begin before the uploads that it waits for are done (`Stream.run`, `arriving`).
+    observing : bool
+        Whether anybody wants to know the times of kernels; their watching costs time where it is real.
     """
 
     index: int
     name: str
     limit_bytes: int
+    takes_arrivals: bool
+    observing: bool
 
     def alloc(self, size_bytes: int, *, pooled: bool = False, backed: bool = True) -> Memory:
         """Allocate; from the stream-ordered pool where `pooled`. Its contents are undefined.

@@ -133,9 +133,13 @@ class EmulatedStream:
 
         return self._put(body)
 
-    def run(self, function: Callable[[], Any], *, streamed_bytes: int = 0) -> EmulatedWork:
+    def run(
+        self, function: Callable[[], Any], *, streamed_bytes: int = 0, arriving: Sequence[EmulatedWork] = ()
+    ) -> EmulatedWork:
         def body(work: EmulatedWork) -> Any:
             clock = self._device.clock
+            for upload in arriving:
+                upload._finished.wait()
             with self._device.processor:
                 work.start_ns = clock.now_ns()
                 if streamed_bytes:
@@ -201,6 +205,9 @@ class EmulatedDevice:
     rates : TransferRates
     clock : Clock
     """
+
+    takes_arrivals = False
+    observing = True
 
     def __init__(self, index: int, limit_bytes: int, rates: TransferRates, clock: Clock | None = None) -> None:
         self.index, self.limit_bytes = index, limit_bytes

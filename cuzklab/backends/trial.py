@@ -180,7 +180,7 @@ def _host_work(kernel: str, n: int) -> Callable[[], np.ndarray]:
 
 
 def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -> list[Callable[[], float]]:
-    from cuzklab.backends.cuda import bench, launch, transform
+    from cuzklab.backends.cuda import bench, launch, quotient
 
     if kernel not in bench.KERNELS:
         raise BadInput(f"no CUDA kernel {kernel!r} to try; there are: {', '.join(bench.KERNELS)}")
@@ -200,7 +200,7 @@ def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -
 
     def variant(tree: Path | None, tried: Change) -> Callable[[], float]:
         with in_force(tree, tried.macros):
-            transform.release_tables()
+            quotient.release_tables()
             right = bench.agrees_with_host(kernel, **tried.options)
             if not right or not (bench.result_of(kernel, 1 << log_n, inputs, **tried.options) == wanted).all():
                 raise _wrong(kernel, log_n)

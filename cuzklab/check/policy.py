@@ -14,6 +14,7 @@ from cuzklab.policies.model import Gpu, Partition, Program, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
 MARGIN_BYTES = 512 << 20
+MOST = {"workers": 64, "partitions": 1000, "devices": 64}
 
 
 def worker_programs(
@@ -42,6 +43,20 @@ def _program(policy: Policy, partition: Partition, gpu: Gpu) -> Program:
     if not isinstance(program, Program):
         raise BadInput(f"policy {policy.name}: prove_partition must be a generator function decorated with @program")
     return split_call(policy, partition, gpu) if policy.has("finish_partition") else program
+
+
+def refuse_counts(**counts: int) -> None:
+    """Refuse numbers of workers, partitions or devices that are none, or more than a search could begin with.
+
+    Raises
+    ------
+    BadInput
+    """
+    for name, value in counts.items():
+        if value < 1:
+            raise BadInput(f"{name} must be at least 1, not {value}")
+        if value > MOST[name]:
+            raise BadInput(f"{name} must be at most {MOST[name]}, not {value}: every interleaving is explored")
 
 
 def check(
@@ -90,9 +105,7 @@ def check(
     BadInput
         Conditions that make no sense, or a policy that cannot be explored.
     """
-    for name, value in (("workers", workers), ("partitions", partitions), ("devices", devices)):
-        if value < 1:
-            raise BadInput(f"{name} must be at least 1, not {value}")
+    refuse_counts(workers=workers, partitions=partitions, devices=devices)
     if vram_bytes < 1:
         raise BadInput(f"vram must be at least 1 B, not {vram_bytes}")
     if margin_bytes < 0:

@@ -5,12 +5,15 @@ from typing import Annotated, Any
 
 import typer
 
+from cuzklab.cli.help import PROOFS, Verbs
 from cuzklab.cli.options import Backend, Json, Threads, app, backend_in_force, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
-bench = typer.Typer(help="Benchmarks.", no_args_is_help=True)
-app.add_typer(bench, name="bench")
+bench = typer.Typer(
+    cls=Verbs, help="What kernels, whole proofs and recording cost on this machine, beside peers.", no_args_is_help=True
+)
+app.add_typer(bench, name="bench", rich_help_panel=PROOFS)
 
 _HOST_REPEATS, _CUDA_REPEATS = 5, 9
 
@@ -38,6 +41,8 @@ def bench_kernels(
     if backend_in_force(backend) == "cuda":
         _cuda(names, powers, repeats or _CUDA_REPEATS, phases, as_json)
     else:
+        if phases:
+            raise BadInput("--phases: the host backend has no phases; it goes with --backend cuda")
         _host(names, powers, threads, repeats or _HOST_REPEATS, as_json)
 
 

@@ -13,7 +13,9 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from cuzklab.cli.help import ENGINES
 from cuzklab.cli.options import DEFAULT_STORE, Json, Out, app, emit, print_table
+from cuzklab.cli.places import checked_file
 from cuzklab.cli.stored import runs
 from cuzklab.errors import BadInput
 
@@ -21,14 +23,14 @@ Nsys = Annotated[str, typer.Option("--nsys", help="The profiler; looked for by d
 KeepReport = Annotated[
     Path | None,
     typer.Option(
-        "--keep-report", metavar="FILE",
+        "--keep-report", metavar="FILE", callback=checked_file,
         help="Keep the .nsys-rep for Nsight Systems' window. It HOLDS THE ENVIRONMENT and what was printed.",
     ),
 ]  # fmt: skip
 _RESULT = re.compile(r"(?ms)^\{\n.*?^\}$")
 
 
-@app.command()
+@app.command(rich_help_panel=ENGINES)
 def capture(
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     out: Out = None,
@@ -44,7 +46,6 @@ def capture(
     from cuzklab.ingest.capturing import capture as take
     from cuzklab.trace.store import new_run_place
 
-    _check_target(keep_report)
     place = out or new_run_place(DEFAULT_STORE / "imported", Path(command[0]).name or "capture")
     with tempfile.TemporaryDirectory(prefix="cuzklab-capture-") as folder:
         taken = take(command, Path(folder), _printing(sys.stderr if as_json else sys.stdout), nsys, traces)
@@ -84,7 +85,30 @@ def runs_attach(
         emit({"run": str(joined.path), "availability": joined.availability,
               "capture": joined.info.conditions["capture"]})  # fmt: skip
     else:
-        print(f"{joined.info.conditions['capture']['matched']:,} ranges joined\nrun      {joined.path}")
+        _print_agreement(joined.info.conditions["capture"])
+        print(f"run      {joined.path}")
+
+
+def _print_agreement(facts: dict[str, Any]) -> None:
+    """What a run and its capture say of each stage, in milliseconds of all its calls together."""
+
+    def change(own: int, captured: int) -> str:
+        return f"{captured / own - 1:+.2%}" if own else ""
+
+    print(f"{facts['matched']:,} ranges joined; of each stage, ms in all")
+    print_table(
+        [
+            {
+                "stage": row["stage"], "calls": row["count"], "run": f"{row['own_ns'] / 1e6:.3f}",
+                "capture": f"{row['capture_ns'] / 1e6:.3f}", "difference": change(row["own_ns"], row["capture_ns"]),
+            } | ({
+                "on the device, run": f"{row['own_device_ns'] / 1e6:.3f}",
+                "capture ": f"{row['capture_device_ns'] / 1e6:.3f}",
+                "difference ": change(row["own_device_ns"], row["capture_device_ns"]),
+            } if row["own_device_ns"] is not None else {"on the device, run": "", "capture ": "", "difference ": ""})
+            for row in facts["agreement"]
+        ]
+    )  # fmt: skip
 
 
 def attached(run: Path, captured: Path, out: Path | None = None, report_file: str = "") -> Any:
@@ -104,7 +128,6 @@ def run_captured(out: Path, keep_report: Path | None, as_json: bool, nsys: str =
     """The command under way once more, under Nsight Systems, and the run that it makes joined with the capture."""
     from cuzklab.ingest.capturing import capture as take
 
-    _check_target(keep_report)
     with tempfile.TemporaryDirectory(prefix="cuzklab-capture-") as folder:
         made = Path(folder) / "run"
         again = [sys.executable, "-m", "cuzklab", *_without_capture(sys.argv[1:]), "--json", "-o", str(made)]
@@ -166,11 +189,6 @@ def _imported(file: Path, place: Path, title: str = "", report: Path | None = No
     kept = {"report": str(report.absolute())} if report else {}
     info = replace(read.info, title=title or read.info.title, conditions={**read.info.conditions, **kept})
     return store(replace(read, info=info), file, place)
-
-
-def _check_target(keep_report: Path | None) -> None:
-    if keep_report and not keep_report.absolute().parent.is_dir():
-        raise BadInput(f"--keep-report {keep_report}: its folder does not exist")
 
 
 def _keep(report: Path, target: Path | None) -> None:

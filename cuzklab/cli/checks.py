@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.mutations import check_mutations
 from cuzklab.cli.options import (
     INTERRUPTED,
@@ -25,17 +26,19 @@ from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def check(
     policy: Policy,
     workers: Annotated[
         int | None, typer.Option(help="Workers of each device; 2, or with --sweep 1 to 4, unless given.")
     ] = None,
-    partitions: Annotated[int, typer.Option(help="Partitions that each worker proves, one after another.")] = 1,
+    partitions: Annotated[
+        int | None, typer.Option(help="Partitions that each worker proves, one after another; 1 unless given.")
+    ] = None,
     vram: Vram = "16GiB",
-    devices: Annotated[int, typer.Option(help="Devices.")] = 1,
+    devices: Annotated[int | None, typer.Option(help="Devices, each with workers of its own; 1 unless given.")] = None,
     parameters: Parameters = None,
-    schedules: Annotated[int, typer.Option(help="Findings to show step by step.")] = 1,
+    schedules: Annotated[int, typer.Option(min=0, help="Findings to show step by step.")] = 1,
     replay: Annotated[
         Literal["simulate", "live"] | None,
         typer.Option(
@@ -43,10 +46,15 @@ def check(
             "It must happen there."
         ),
     ] = None,
-    log2_domain: Annotated[int, typer.Option(help="Of a live replay: circuits with 2^N rows.")] = 10,
+    log2_domain: Annotated[
+        int | None, typer.Option(help="Of a live replay: circuits with 2^N rows; 10 unless given.")
+    ] = None,
     backend: Annotated[
-        str, typer.Option(help="Of a live replay: auto (a GPU where there is one), cuda or host.")
-    ] = "auto",
+        str | None,
+        typer.Option(
+            metavar="auto|cuda|host", help="Of a live replay: auto, the GPU where there is one, unless given."
+        ),
+    ] = None,
     sweep: Annotated[
         str | None,
         typer.Option(
@@ -79,18 +87,28 @@ def check(
     """
     if journal is not None and not mutations:
         raise BadInput("--journal goes with --mutations")
+    if replay != "live" and (log2_domain is not None or backend is not None):
+        raise BadInput("--log2-domain and --backend go with --replay live")
+    if processes is not None and sweep is None and not mutations:
+        raise BadInput("--processes goes with --sweep and --mutations; a check is one search")
     if mutations:
         if sweep is not None or replay is not None or out is not None:
             raise BadInput("--mutations goes with none of --sweep, --replay and --output")
+        if (workers, partitions, devices) != (None, None, None):
+            raise BadInput("--mutations: always 2 workers with 2 partitions each on 1 device; leave those options out")
         check_mutations(policy, parameters_of(parameters), size_of(vram, "--vram"), processes, journal, as_json)
     elif sweep is not None:
         if replay is not None or out is not None:
             raise BadInput("--sweep goes with neither --replay nor --output")
-        _sweep(policy, sweep, 4 if workers is None else workers, partitions, devices, parameters, processes, as_json)
+        _sweep(
+            policy, sweep, 4 if workers is None else workers, 1 if partitions is None else partitions,
+            1 if devices is None else devices, parameters, processes, as_json,
+        )  # fmt: skip
     else:
+        replaying = Replaying(replay, 10 if log2_domain is None else log2_domain, backend or "auto") if replay else None
         _check(
-            policy, 2 if workers is None else workers, partitions, vram, devices, parameters, schedules,
-            Replaying(replay, log2_domain, backend) if replay else None, out, as_json,
+            policy, 2 if workers is None else workers, 1 if partitions is None else partitions, vram,
+            1 if devices is None else devices, parameters, schedules, replaying, out, as_json,
         )  # fmt: skip
 
 
@@ -117,16 +135,19 @@ def _check(
     if replaying is not None:
         _replay(result, replaying, out, schedules, as_json, searching.asked)
         return
+    stored = None
     if out and not searching.asked:
         if result.findings:
-            checker.counterexample_run(result, shortest(result), out)
+            stored = checker.counterexample_run(result, shortest(result), out)
         else:
-            checker.check_run(result, out)
+            stored = checker.check_run(result, out)
     if as_json:
-        emit(result.to_json())
+        emit(result.to_json() | ({"run": str(stored.path)} if stored else {}))
     else:
         print(checker.render_text(result, schedules))
-        if out and searching.asked:
+        if stored:
+            print(f"run  {stored.path}")
+        elif out:
             print("Nothing was stored: the check is not complete.")
     raise typer.Exit(INTERRUPTED if searching.asked else 0 if result.verdict == "safe" else 1)
 

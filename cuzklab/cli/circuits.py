@@ -5,11 +5,15 @@ from typing import Annotated, Any
 
 import typer
 
+from cuzklab.cli.help import PROOFS, Verbs
 from cuzklab.cli.options import Json, app, emit, print_facts, print_table
-from cuzklab.errors import BadInput
+from cuzklab.cli.places import checked_folder
+from cuzklab.errors import BadInput, no_such
 
-circuit = typer.Typer(help="Build the shipped circuits, or tell the sizes and densities of one.", no_args_is_help=True)
-app.add_typer(circuit, name="circuit")
+circuit = typer.Typer(
+    cls=Verbs, help="Build the shipped circuits, or tell the sizes and densities of one.", no_args_is_help=True
+)
+app.add_typer(circuit, name="circuit", rich_help_panel=PROOFS)
 
 _XZ = b"\xfd7zXZ\x00"
 
@@ -17,26 +21,38 @@ _XZ = b"\xfd7zXZ\x00"
 @circuit.command("make")
 def circuit_make(
     kind: Annotated[str, typer.Argument(help="sha256 or porep-shaped.")],
-    out: Annotated[Path, typer.Option("-o", "--output", help="Folder for circuit.r1cs and circuit.wtns.")],
-    message: Annotated[str, typer.Option(help="sha256: the message to hash.")] = "cuzklab",
-    log2_domain: Annotated[int, typer.Option(min=9, max=24, help="porep-shaped: the domain is 2 to this.")] = 14,
-    seed: Annotated[int, typer.Option(help="porep-shaped: of everything random.")] = 1,
+    out: Annotated[
+        Path, typer.Option("-o", "--output", callback=checked_folder, help="Folder for circuit.r1cs and circuit.wtns.")
+    ],
+    message: Annotated[
+        str | None, typer.Option(help="sha256: the message to hash; cuzklab unless given.", show_default=False)
+    ] = None,
+    log2_domain: Annotated[
+        int | None, typer.Option(min=9, max=24, help="porep-shaped: the domain is 2 to this; 14 unless given.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="porep-shaped: of everything random; 1 unless given.")] = None,
     as_json: Json = False,
 ) -> None:
     """Build a shipped circuit and a witness, as circom writes them."""
     from cuzklab.prover.files import write_r1cs, write_witness
 
     if kind == "sha256":
+        if log2_domain is not None or seed is not None:
+            raise BadInput("--log2-domain and --seed are of porep-shaped; sha256 takes --message")
         from cuzklab.prover.hash_circuit import sha256_circuit
 
-        system, witness = sha256_circuit(message.encode())
+        system, witness = sha256_circuit(("cuzklab" if message is None else message).encode())
     elif kind == "porep-shaped":
+        if message is not None:
+            raise BadInput("--message is of sha256; porep-shaped takes --log2-domain and --seed")
         from cuzklab.prover.porep_counts import porep_constraints
         from cuzklab.prover.porep_shaped import porep_shaped
 
-        system, witness = porep_shaped(porep_constraints(log2_domain), seed)
+        system, witness = porep_shaped(
+            porep_constraints(14 if log2_domain is None else log2_domain), 1 if seed is None else seed
+        )
     else:
-        raise BadInput(f"no circuit {kind!r}; there are: sha256, porep-shaped")
+        raise BadInput(no_such("circuit", kind, ("sha256", "porep-shaped")))
     out.mkdir(parents=True, exist_ok=True)
     write_r1cs(out / "circuit.r1cs", system)
     write_witness(out / "circuit.wtns", witness)
@@ -56,7 +72,7 @@ def circuit_stats(
     """Sizes and densities of a circuit or a key; with a witness, the 0/1 share and which split MSM pays."""
     from cuzklab.prover.files import read_params, read_r1cs, read_witness
     from cuzklab.prover.files.container import open_regular
-    from cuzklab.prover.keys import open_key
+    from cuzklab.prover.keys import open_key, refuse_other_kinds
     from cuzklab.prover.statistics import key_statistics, params_statistics
 
     values = read_witness(witness) if witness else None
@@ -70,6 +86,7 @@ def circuit_stats(
     elif witness is not None:
         raise BadInput(f"{file}: its points do not say which wires they belong to; give the circuit with --r1cs")
     else:
+        refuse_other_kinds(file)
         params = read_params(file)
         facts = _of_file(file, params) | params_statistics(params)
     _show(facts, as_json)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cuzklab.cli.engine import Urgent, print_failures, print_urgent, status_to, urgent_of
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import (
     DEFAULT_STORE,
     BackendOrSim,
@@ -23,6 +24,7 @@ from cuzklab.cli.options import (
     print_table,
     size_of,
 )
+from cuzklab.cli.places import checked_file
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -30,11 +32,15 @@ if TYPE_CHECKING:
     from cuzklab.simulate import Simulation
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def run(
     policy: Policy,
     workload: Annotated[
-        str, typer.Option(help="porep-shaped-N: a circuit with 2^N rows, made together with a test key.")
+        str,
+        typer.Option(
+            help="porep-shaped-N: a circuit with 2^N rows, made together with a test key; N up to 22, on a GPU 27, the "
+            "size of a real partition."
+        ),
     ] = "porep-shaped-15",
     workers: Annotated[int, typer.Option(help="GPU workers.")] = 2,
     proofs: Annotated[int, typer.Option("-c", "--proofs", help="Proofs of the batch.")] = 1,
@@ -55,7 +61,7 @@ def run(
     threads: Annotated[
         int, typer.Option(min=1, help="CPU threads of each CPU stage, and of each kernel of an emulated device.")
     ] = 1,
-    seed: Annotated[int, typer.Option(help="Of circuit, key, witnesses and randomness.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of circuit, key, witnesses and randomness.")] = 1,
     stacks: Annotated[bool, typer.Option("--stacks", help="Sample the stacks of CPU stages.")] = False,
     status_fd: Annotated[
         int | None,
@@ -69,7 +75,10 @@ def run(
     ] = False,
     nsys: Annotated[str, typer.Option("--nsys", help="The profiler of --capture; looked for by default.")] = "",
     keep_report: Annotated[
-        Path | None, typer.Option("--keep-report", help="Keep the capture's .nsys-rep (it holds the environment).")
+        Path | None,
+        typer.Option(
+            "--keep-report", callback=checked_file, help="Keep the capture's .nsys-rep (it holds the environment)."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -82,6 +91,8 @@ def run(
     from cuzklab.live import run_live
     from cuzklab.trace.store import new_run_place
 
+    if not capture and (nsys or keep_report):
+        raise BadInput("--nsys and --keep-report go with --capture")
     where = backend_in_force(backend, simulated=True)
     design = policies.load(policy, **parameters_of(parameters))
     if capture:
@@ -111,6 +122,7 @@ def run(
             synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
             urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
             sample_stacks=stacks, status=status,
+            preparing=lambda words, share: report(0.0, f"beforehand: {words} ({share:.0%})"),
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))

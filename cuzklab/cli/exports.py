@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cuzklab.cli.options import Json, emit
+from cuzklab.cli.places import checked_file
 from cuzklab.cli.stored import runs
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
@@ -16,10 +17,11 @@ from cuzklab.progress import progress
 def runs_export(
     run: Annotated[Path, typer.Argument(help="Directory of a run.")],
     out: Annotated[
-        Path, typer.Option("-o", "--output", help="NAME.json, or NAME.json.gz to have it packed.")
+        Path,
+        typer.Option("-o", "--output", callback=checked_file, help="NAME.json, or NAME.json.gz to have it packed."),
     ] = Path("trace.json"),
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write a run as trace events, for ui.perfetto.dev or chrome://tracing.
 
     Lanes are threads, locks and streams. `cuzklab import` makes the run of the file again.
@@ -29,8 +31,6 @@ def runs_export(
 
     if not out.name.endswith((".json", ".json.gz")):
         raise BadInput(f"-o {out}: must end in .json or .json.gz")
-    if not out.absolute().parent.is_dir():
-        raise BadInput(f"-o {out}: its folder does not exist")
     with progress(f"export {run.name}", quiet=as_json and not sys.stderr.isatty()) as show:
         events = export_perfetto(load_run(run), out, show)
     size = out.stat().st_size

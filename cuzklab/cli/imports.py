@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from cuzklab.cli.help import ENGINES
 from cuzklab.cli.options import DEFAULT_STORE, Json, Out, app, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 
-@app.command("import")
+@app.command("import", rich_help_panel=ENGINES)
 def import_(
     file: Annotated[
         Path,

@@ -2,20 +2,17 @@
 
 import sys
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cuzklab.cli.benches import bench
-from cuzklab.cli.options import Json, emit, print_table
+from cuzklab.cli.options import Backend, Json, backend_in_force, emit, print_table
+from cuzklab.cli.places import checked_folder
 from cuzklab.cli.stored import runs
 from cuzklab.progress import progress
 
-if TYPE_CHECKING:
-    from cuzklab.trace.recorders.bench import Cost
-
-MAX_VOLUME_BYTES, MAX_WRITE_S, MAX_SHARE = 1_500_000_000, 5.0, 0.01
+MAX_VOLUME_BYTES, MAX_WRITE_S = 1_500_000_000, 5.0
 
 
 @bench.command("instruments")
@@ -31,7 +28,13 @@ def bench_instruments(
     runs_of_each: Annotated[
         int, typer.Option("--runs", min=0, help="Live runs with and without recording, in turn; 0 leaves them out.")
     ] = 5,
-    log2_domain: Annotated[int, typer.Option(min=9, max=20, help="Size of the circuit of those runs.")] = 12,
+    log2_domain: Annotated[int, typer.Option(min=9, max=22, help="Size of the circuit of those runs.")] = 12,
+    proofs: Annotated[int, typer.Option("-c", "--proofs", min=1, help="Proofs of each of those runs.")] = 2,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each of their proofs.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, help="GPU workers of those runs.")] = 2,
+    synthesis_workers: Annotated[int, typer.Option(min=1, help="Partitions synthesised at a time.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="CPU threads of a CPU stage.")] = 1,
+    backend: Backend = "host",
     as_json: Json = False,
 ) -> None:
     """Measure what recording costs: a lock, a span, an allocation, a real run, and very many events.
@@ -39,12 +42,18 @@ def bench_instruments(
     Exit status 1 where a bound is exceeded: 600 ns a lock round trip or a span, 2 us an allocation (for the thread that
     records), 1 % of a real run, 1.5 GB and 5 s of processor time for the events.
     """
+    from cuzklab.live.recording_cost import cost_of_recording
     from cuzklab.trace.recorders.bench import costs, tool_attached, volume
     from cuzklab.trace.store import machine_facts
 
+    where = backend_in_force(backend)
     with progress("bench instruments", quiet=as_json and not sys.stderr.isatty()) as show:
         measured = costs(rounds, loops, progress=lambda share, words: show(share * 0.3, words))
-        run = _real_run(runs_of_each, log2_domain, measured, lambda share: show(0.3 + 0.4 * share, "live runs"))
+        run = cost_of_recording(
+            runs_of_each, log2_domain, {one.operation: one.total_ns for one in measured}, proofs=proofs,
+            partitions=partitions, gpu_workers=workers, synthesis_workers=synthesis_workers, threads=threads,
+            backend=where, progress=lambda share: show(0.3 + 0.4 * share, "live runs"),
+        ) if runs_of_each else None  # fmt: skip
         show(0.7, f"{events:,} events")
         many = volume(events, spill) if events else None
     rows = [
@@ -54,10 +63,11 @@ def bench_instruments(
         }
         for cost in measured
     ]  # fmt: skip
-    within = all(row["within"] for row in rows) and (run is None or run["within"])
+    within = all(row["within"] for row in rows) and (run is None or run.within)
     found: dict[str, Any] = {
         "device": str(machine_facts()["processor"]), "cores": machine_facts()["cores"],
-        "profiler_attached": tool_attached(), "rows": rows, "run": run, "volume": None,
+        "profiler_attached": tool_attached(), "rows": rows, "run": vars(run) | {"within": run.within} if run else None,
+        "volume": None,
     }  # fmt: skip
     if many is not None:
         fits = many.peak_bytes <= MAX_VOLUME_BYTES and many.write_cpu_s <= MAX_WRITE_S and not many.lost
@@ -69,41 +79,6 @@ def bench_instruments(
     else:
         _print(found, rounds)
     raise typer.Exit(0 if within else 1)
-
-
-def _real_run(count: int, log2_domain: int, costs: "list[Cost]", tell: Any) -> dict[str, Any] | None:
-    """Live runs with and without recording, in turn.
-
-    What recording takes of a run is told twice: as the difference of the runs' wall times, which a busy machine
-    blurs, and as what was recorded times what each costs, which the bound is held against.
-    """
-    if not count:
-        return None
-    from cuzklab.live import run_live
-
-    def once(record: bool) -> Any:
-        return run_live("phase9", log2_domain, proofs=2, partitions=2, gpu_workers=2, record=record)
-
-    recorder = once(True).recorder
-    bare, recorded = [], []
-    for number in range(count):
-        tell(number / count)
-        for record in (number % 2 == 0, number % 2 == 1):
-            (recorded if record else bare).append(once(record).wall_s)
-    cost = {one.operation: one.total_ns for one in costs}
-    rows = {table: recorder.count(table) for table in ("spans", "locks", "vram", "waits", "counters", "kernels")}
-    spent_ns = (
-        rows["spans"] * (cost["span, by name"] + cost["allocation and free"])  # with looking up whose doing it is
-        + rows["locks"] * cost["lock round trip"]
-        + sum(rows[table] for table in ("vram", "waits", "counters", "kernels")) * cost["allocation and free"]
-    )
-    share = spent_ns * 1e-9 / median(recorded)
-    return {
-        "runs_of_each": count, "bare_wall_s": bare, "recorded_wall_s": recorded,
-        "measured_difference": median(recorded) / median(bare) - 1,
-        "spread_of_bare": (max(bare) - min(bare)) / median(bare),
-        "rows": rows, "share": share, "bound_share": MAX_SHARE, "within": share <= MAX_SHARE,
-    }  # fmt: skip
 
 
 def _print(found: dict[str, Any], rounds: int) -> None:
@@ -119,9 +94,10 @@ def _print(found: dict[str, Any], rounds: int) -> None:
     )  # fmt: skip
     if (run := found["run"]) is not None:
         print(
-            f"live run ({', '.join(f'{rows} {table}' for table, rows in run['rows'].items())}): what was recorded "
-            f"costs {run['share']:.3%} of its time (at most {run['bound_share']:.0%}); {run['runs_of_each']} runs each "
-            f"way differ by {run['measured_difference']:+.1%} where those alike differ by {run['spread_of_bare']:.1%}"
+            f"live run on {run['backend']} ({', '.join(f'{rows} {table}' for table, rows in run['rows'].items())}):"
+            f" what was recorded costs {run['share']:.3%} of its time (at most {run['bound_share']:.0%}); of"
+            f" {run['pairs']} pairs, recorded and not, the median ratio is {run['ratio']:.3f} (95 %:"
+            f" {run['ratio_low']:.3f} to {run['ratio_high']:.3f})"
         )
     if (many := found["volume"]) is not None:
         print(
@@ -136,7 +112,7 @@ def _print(found: dict[str, Any], rounds: int) -> None:
 @runs.command("recover")
 def runs_recover(
     folder: Annotated[Path, typer.Argument(help="Folder that the recording was spilled to.")],
-    out: Annotated[Path, typer.Option("-o", "--output", help="Run to make.")],
+    out: Annotated[Path, typer.Option("-o", "--output", callback=checked_folder, help="Run to make.")],
     as_json: Json = False,
 ) -> None:
     """Make a run of what a program had recorded before it crashed."""

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from cuzklab.cli.help import RECORDS
 from cuzklab.cli.options import Json, app, emit
 
 
-@app.command()
+@app.command(rich_help_panel=RECORDS)
 def lab(
     place: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="Your folder: notebooks are copied there unless it has them.")

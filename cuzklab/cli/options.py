@@ -1,5 +1,6 @@
 """What several verbs share: the application, common options, how bad input and results are printed."""
 
+import errno
 import json
 import os
 import sys
@@ -8,9 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from cuzklab import __version__
+from cuzklab.cli.help import Verbs
+from cuzklab.cli.places import checked_folder
 from cuzklab.errors import BadInput
 
 app = typer.Typer(
+    cls=Verbs,
     name="cuzklab",
     help="A performance lab for GPU Groth16 proving pipelines: check, simulate, run and explain a design.\n\n"
     "Exit status: 0 done, 1 the thing asked about failed (an unsafe design, an invalid proof), 2 bad usage or input.",
@@ -18,12 +23,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Parameters = Annotated[
-    list[str] | None, typer.Option("-p", metavar="NAME=VALUE", help="A parameter; may be given several times.")
+    list[str] | None,
+    typer.Option("-p", metavar="NAME=VALUE", help="An option of the policy or report; may be given several times."),
 ]
 Policy = Annotated[str, typer.Argument(help="Name of a policy, or path of a Python file.")]
 Vram = Annotated[str, typer.Option(help="Device memory, like 16GiB.")]
@@ -38,11 +44,40 @@ BackendOrSim = Annotated[
         "or sim: nowhere, in virtual time.",
     ),
 ]
-Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default.")]
-Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to store the run.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads; all cores by default.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        callback=checked_folder,
+        help="Folder of the run to make; where there is one of that name, a number is added.",
+    ),
+]
 
 DEFAULT_STORE = Path("reports")
 INTERRUPTED = 130  # exit status, as a shell gives it after Ctrl-C
+# What a person can mend about a file, or about the disk that it is on.
+_OF_THE_USER = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
+    *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+}
+_LEAST_BYTES = 1 << 20  # a bare number below it was meant to have a unit
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"cuzklab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options before the verb."""
 
 
 def main() -> None:
@@ -60,6 +95,11 @@ def main() -> None:
         if not _is_bad_input(error):
             raise
         print(f"cuzklab: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except OSError as error:
+        if error.errno not in _OF_THE_USER or error.filename is None:
+            raise
+        print(f"cuzklab: {error.filename}: {error.strerror}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
@@ -86,7 +126,7 @@ def parameters_of(pairs: list[str] | None) -> dict[str, str]:
 
 def size_of(text: str, option: str) -> int:
     """Bytes of a size given by the user."""
-    from cuzklab.units import parse_size
+    from cuzklab.units import format_size, parse_size
 
     try:
         size_bytes = parse_size(text)
@@ -94,13 +134,26 @@ def size_of(text: str, option: str) -> int:
         raise BadInput(f"{option}: {error}") from None
     if size_bytes <= 0:
         raise BadInput(f"{option}: must be more than nothing")
+    if text.strip().isdigit() and size_bytes < _LEAST_BYTES:
+        raise BadInput(f"{option} {text}: that is {text} bytes; write the unit, like {text.strip()}GiB")
+    if _is_decimal(text):
+        print(
+            f"cuzklab: {option} {text} is {format_size(size_bytes)}; cards have {text.strip()[:-1]}iB", file=sys.stderr
+        )
     return size_bytes
 
 
-def count_of(text: str, option: str) -> int:
+def _is_decimal(text: str) -> bool:
+    """Whether a size is in powers of 1000, which no card's memory is."""
+    return text.strip().upper().endswith(("GB", "MB", "TB"))
+
+
+def count_of(text: str, option: str, most: int = 9_999_999) -> int:
     """A whole number from 1 on, given by the user."""
     if not (text.isascii() and text.isdigit() and len(text) < 8 and int(text) > 0):
         raise BadInput(f"{option}={text}: write a whole number from 1 on")
+    if int(text) > most:
+        raise BadInput(f"{option}={text}: write at most {most:,}")
     return int(text)
 
 

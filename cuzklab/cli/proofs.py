@@ -7,14 +7,16 @@ from typing import Annotated, Any
 import typer
 
 from cuzklab.cli.cost import Cost
+from cuzklab.cli.help import PROOFS
 from cuzklab.cli.options import Backend, Json, Threads, app, backend_in_force, cores, emit
+from cuzklab.cli.places import checked_file, checked_files
 from cuzklab.errors import BadInput
 from cuzklab.progress import part, progress
 
 _DIALECTS = {".zkey": "snarkjs", ".json": "snarkjs", ".params": "bellman", ".vk": "bellman"}
 
 
-@app.command()
+@app.command(rich_help_panel=PROOFS)
 def setup(
     r1cs: Annotated[Path, typer.Option(help="Circuit, as circom writes it (.r1cs or .r1cs.xz).")],
     seed: Annotated[str, typer.Option(help="Whatever the secrets are drawn from.")],
@@ -23,6 +25,7 @@ def setup(
         typer.Option(
             "-o",
             "--output",
+            callback=checked_files,
             help="What to write; may be given several times. FILE.zkey and FILE.json are snarkjs's proving and "
             "verification key, FILE.params and FILE.vk bellman's.",
         ),
@@ -35,6 +38,8 @@ def setup(
     from cuzklab.prover.setup import bellman_setup
     from cuzklab.prover.setup import setup as make_key
 
+    if not seed:
+        raise BadInput("--seed: is empty; give any text")
     for path in out:
         if path.suffix not in _DIALECTS:
             raise BadInput(f"-o {path}: end the name in one of {', '.join(_DIALECTS)}, which tells what to write")
@@ -81,7 +86,7 @@ def _write_key(path: Path, key: Any) -> None:
             write_bellman_vk(path, key)
 
 
-@app.command()
+@app.command(rich_help_panel=PROOFS)
 def prove(
     key: Annotated[Path, typer.Option(help="Proving key (.zkey or .params), mapped and not copied.")],
     witness: Annotated[
@@ -92,11 +97,12 @@ def prove(
         typer.Option(
             "-o",
             "--output",
+            callback=checked_file,
             help="Proof to write: snarkjs's JSON; FILE.jsonl, one proof with its public values a line; FILE.bin, "
             "192 bytes a proof, as bellman and Filecoin write them.",
         ),
     ],
-    public: Annotated[Path | None, typer.Option(help="Public values to write (JSON).")] = None,
+    public: Annotated[Path | None, typer.Option(callback=checked_file, help="Public values to write (JSON).")] = None,
     r1cs: Annotated[
         Path | None, typer.Option(help="The circuit: needed by a .params key; tells which constraint fails.")
     ] = None,
@@ -114,6 +120,8 @@ def prove(
     from cuzklab.prover.prove import prove_many
 
     cost = Cost()
+    if public is not None and public.absolute() == out.absolute():
+        raise BadInput(f"--public {public}: is the file of the proof; name another")
     where = backend_in_force(backend)
     several = len(witness) > 1
     if several and out.suffix not in (".jsonl", ".bin"):

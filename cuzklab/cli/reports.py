@@ -2,13 +2,15 @@
 
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from cuzklab.cli.help import RECORDS, Verbs
 from cuzklab.cli.options import BackendOrSim, Json, Parameters, app, backend_in_force, emit, parameters_of, print_table
+from cuzklab.cli.places import checked_folder
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 ONE = "EXPERIMENT"  # stands in the list of commands for the name of any report
 
 
-class _Reports(TyperGroup):
+class _Reports(Verbs):
     """`report NAME` makes one report; `report all` and `report sweep NAME` make many."""
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
@@ -44,7 +46,7 @@ reports = typer.Typer(
     no_args_is_help=True,
     subcommand_metavar="EXPERIMENT|all|sweep [ARGS]...",
 )
-app.add_typer(reports, name="report")
+app.add_typer(reports, name="report", rich_help_panel=RECORDS)
 
 Deadline = Annotated[int, typer.Option(min=1, help="Seconds that a report may take.")]
 Cluster = Annotated[
@@ -62,7 +64,12 @@ def report(
     backend: BackendOrSim = "auto",
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Folder of the report; an interrupted one goes on. A new one by default."),
+        typer.Option(
+            "-o",
+            "--output",
+            callback=checked_folder,
+            help="Folder of the report; an interrupted one goes on. A new one by default.",
+        ),
     ] = None,
     capture: Annotated[
         Path | None,
@@ -86,6 +93,7 @@ def report(
     if capture is not None:
         chosen["run"] = _joined(experiment, chosen.get("run", ""), capture)
     given = _with_backend(experiment, chosen, backend, out)
+    _refuse_values(experiment, [given])
     place = out or Path("reports") / f"{Path(experiment).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         with progress(f"report {experiment}") as show:
@@ -136,10 +144,27 @@ def _with_backend(experiment: str, given: dict[str, str], backend: str, out: Pat
     return given
 
 
+def _refuse_values(experiment: str, given: Iterable[dict[str, str]]) -> None:
+    """Refuse values that an experiment does not take, before its notebook is started."""
+    from cuzklab import experiment as experiments
+
+    if experiment not in experiments.names():
+        return
+    takes = experiments.load(experiment).parameters
+    for values in given:
+        experiments.load(experiment, {name: value for name, value in values.items() if name in takes})
+
+
 @reports.command("all")
 def report_all(
     out: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder of the reports; those that are there are not made again.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            callback=checked_folder,
+            help="Folder of the reports; those that are there are not made again.",
+        ),
     ] = Path("reports/all"),
     quick: Annotated[bool, typer.Option(help="Small runs: every part of every report, in minutes.")] = False,
     deadline: Deadline = 1800,
@@ -177,7 +202,10 @@ def report_sweep(
     ] = None,
     backend: BackendOrSim = "auto",
     out: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder of the reports; an interrupted sweep goes on there.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", callback=checked_folder, help="Folder of the reports; an interrupted sweep goes on there."
+        ),
     ] = None,
     deadline: Deadline = 1800,
     processes: Annotated[int | None, typer.Option(min=1, help="Of this machine; 1, or one a GPU, by default.")] = None,
@@ -194,6 +222,7 @@ def report_sweep(
     from cuzklab.report.many import make_grid
 
     grid = _with_backend(experiment, parameters_of(parameters), backend, None)
+    _refuse_values(experiment, ({name: one} for name, text in grid.items() for one in text.split(",")))
     place = out or Path("reports") / f"sweep-{Path(experiment).stem}"
     how = _how(processes or (None if gpus else 1), cluster, gpus) | {"salt": sources_digest()}
     with progress(f"sweep {experiment}", quiet=as_json) as show:

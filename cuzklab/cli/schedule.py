@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from cuzklab.cli.help import RECORDS, Verbs
 from cuzklab.cli.options import DEFAULT_STORE, Json, app, emit, print_table
 from cuzklab.progress import progress
 
-schedule = typer.Typer(help="Scheduled reports: list, run, install, remove, index.", no_args_is_help=True)
-app.add_typer(schedule, name="schedule")
+schedule = typer.Typer(
+    cls=Verbs, help="Reports at night, with an alarm when something got slower.", no_args_is_help=True
+)
+app.add_typer(schedule, name="schedule", rich_help_panel=RECORDS)
 
 Store = Annotated[Path, typer.Option("--store", help="Folder of the reports and their index page.")]
 Name = Annotated[str, typer.Argument(help="Name of a schedule, or path of a TOML file.")]

@@ -7,14 +7,16 @@ import typer
 
 from cuzklab.cli.engine import Urgent, print_failures, print_urgent, urgent_of
 from cuzklab.cli.explain import explain_policy, explain_stored
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import Json, Out, Parameters, app, count_of, emit, parameters_of, print_table, size_of
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 CALIBRATED = Path("reports") / "calibrated"
+_MOST = {"gw": 64, "pw": 10_000, "lookahead": 100_000}  # of the engine's knobs
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def simulate(
     things: Annotated[
         list[str] | None,
@@ -81,6 +83,10 @@ def simulate(
     cuzklab simulate POLICY --explain, or cuzklab simulate RUN --explain for a stored run, says what limits it.
     """
     if calibrate:
+        if explain or urgent or vram or parameters or in_flight is not None:
+            raise BadInput(
+                "--calibrate goes with none of --explain, --urgent, --vram, -p and -j: rows and runs say theirs"
+            )
         _calibrate(things or [], hardware, min(seeds, 3) if seeds == 5 else seeds, iterations, out, as_json)
         return
     if explain and things and len(things) == 1 and (Path(things[0]) / "run.json").is_file():
@@ -94,7 +100,7 @@ def simulate(
 
     policy, hardware = things[0], hardware or "rtx5070ti-7995wx"
     values = parameters_of(parameters)
-    knobs = {name: count_of(values.pop(name), f"-p {name}") for name in ("gw", "pw", "lookahead") if name in values}
+    knobs = {name: count_of(values.pop(name), f"-p {name}", most) for name, most in _MOST.items() if name in values}
     if explain:
         if urgent or out:
             raise BadInput("--explain goes with neither --urgent nor --output")
@@ -111,10 +117,9 @@ def simulate(
             vram_bytes=size_of(vram, "--vram") if vram else None, urgent=urgent_of(urgent),
             first_seed=seed, seeds=seeds, members=fits, record=out is not None, report=report,
         )  # fmt: skip
-    if out:
-        found.first.to_run(out)
+    stored = found.first.to_run(out) if out else None
     if as_json:
-        emit(found.to_json())
+        emit(found.to_json() | ({"run": str(stored.path)} if stored else {}))
         return
     print(f"SIMULATION of {policy} on {hardware}, {workload}: {found.outcome}. {found.explanation}".rstrip())
     print_table(
@@ -127,6 +132,8 @@ def simulate(
     print_failures(found.first.failures)
     for note in found.notes:
         print(f"note: {note}")
+    if stored:
+        print(f"run  {stored.path}")
 
 
 def _figure(name: str, metric: Any, interval: tuple[float, float] | None) -> dict[str, str]:

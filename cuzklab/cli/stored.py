@@ -5,12 +5,15 @@ from typing import Annotated
 
 import typer
 
+from cuzklab.cli.help import RECORDS, Verbs
 from cuzklab.cli.options import DEFAULT_STORE, Json, app, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
-runs = typer.Typer(help="Stored runs: list, show, compare, query, regressions.", no_args_is_help=True)
-app.add_typer(runs, name="runs")
+runs = typer.Typer(
+    cls=Verbs, help="Stored runs: list, show, compare, query with SQL, export for Perfetto.", no_args_is_help=True
+)
+app.add_typer(runs, name="runs", rich_help_panel=RECORDS)
 
 Store = Annotated[Path, typer.Option("--store", help="Folder that holds runs.")]
 

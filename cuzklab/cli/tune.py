@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import DEFAULT_STORE, Json, Parameters, app, emit, parameters_of, print_table
+from cuzklab.cli.places import checked_folder
 from cuzklab.progress import progress
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130  # exit status, as a shell gives it after Ctrl-C
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def tune(
     hardware: Annotated[
         list[str] | None,
@@ -58,7 +60,12 @@ def tune(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Folder for the journal and tune.json; by default one of the question."),
+        typer.Option(
+            "-o",
+            "--output",
+            callback=checked_folder,
+            help="Folder for the journal and tune.json; by default one of the question.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

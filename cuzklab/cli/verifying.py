@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cuzklab.cli.cost import Cost
+from cuzklab.cli.help import PROOFS
 from cuzklab.cli.options import Json, Threads, app, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import Report, progress
@@ -15,7 +16,7 @@ _LINES = (".jsonl", ".ndjson")
 _SHOWN = 20
 
 
-@app.command()
+@app.command(rich_help_panel=PROOFS)
 def verify(
     key: Annotated[Path, typer.Option(help="Proving key (.zkey, .params) or verification key (JSON, .vk).")],
     proof: Annotated[

@@ -6,7 +6,7 @@ import pkgutil
 from dataclasses import replace
 from pathlib import Path
 
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 from cuzklab.ingest.model import Imported, Importer, Options
 from cuzklab.trace import Columns, Run, write_run
 
@@ -39,7 +39,7 @@ def importer_for(path: Path, name: str = "") -> Importer:
     """
     known = importers()
     if name and name not in known:
-        raise BadInput(f"no importer {name!r}; there are: {', '.join(known)}")
+        raise BadInput(no_such("importer", name, known))
     if not path.exists():
         raise BadInput(f"{path}: no such file")
     if name:

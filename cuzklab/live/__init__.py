@@ -2,9 +2,9 @@
 
 `engine` is a whole run (`run_live`); `place` is where it executes (an emulated device or a GPU); `circuit` makes what
 it proves, `stages` binds the names of stages to the prover's functions. `run` holds what the actors of a run share and
-watches over them, `actor` does what each effect says, `primitives` are the locks and queues, `device_memory` the
-allocations, `board` knows who waits for whom and recognises a deadlock; `instruments` records, `rows` says what a
-stage leaves. `work` says what a workload must offer, so that tests can run small programs.
+watches over them, `actor` does what each effect says, `copies` knows uploads under way, `primitives` are the locks and
+queues, `device_memory` the allocations, `board` knows who waits for whom and recognises a deadlock; `instruments`
+records, `rows` says what a stage leaves. `work` says what a workload must offer, so that tests can run small programs.
 """
 
 from cuzklab.live.engine import LiveResult, run_live

@@ -7,13 +7,13 @@ the `Run` that they belong to.
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cuzklab.backends import device as devices
 from cuzklab.live.board import Blocked, Stopped, raise_pending
+from cuzklab.live.copies import RecordedEvent, arriving_for, copies_in
 from cuzklab.live.instruments import LockUses
-from cuzklab.live.rows import rows_of
+from cuzklab.live.rows import Launched
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import effects
 from cuzklab.policies.effects import DoubleFree, OutOfDeviceMemory, PolicyFault, UseAfterFree
@@ -37,14 +37,6 @@ from cuzklab.trace.schema import Counter, Span, Transfer, WaitInterval
 
 if TYPE_CHECKING:
     from cuzklab.live.run import Run
-
-
-@dataclass(frozen=True)
-class RecordedEvent:
-    """What a policy gets for `RecordEvent`."""
-
-    stream: Stream
-    event: devices.Event
 
 
 class Actor:
@@ -223,6 +215,7 @@ class Actor:
         run, gpu = self._run, effect.stream.gpu
         pinned = effect.source in run.pinned
         if pinned:
+            self._wait_in_stream(effect.stream)
             run.pacing.copy_begun(self, self._put_upload(effect, pinned))
             return
         with run.turn(effect.stream):
@@ -252,20 +245,25 @@ class Actor:
             )  # fmt: skip
             run.transfers.append((row, work))
             run.reading.setdefault(effect.source, []).append(work)
+            run.copies.setdefault(effect.stream, []).append(work)
             return work
 
         return run.memory(gpu).begin(gpu, effect.targets, f"the upload of {effect.source.name}", start, writes=True)
 
     def record_event(self, stream: Stream) -> RecordedEvent:
-        return RecordedEvent(stream, self._run.stream(stream).record())
+        self._wait_in_stream(stream)
+        return RecordedEvent(stream, self._run.stream(stream).record(), copies_in(self._run, stream))
 
     def wait_event(self, effect: effects.WaitEvent) -> None:
-        event = effect.event.event
         if effect.stream is None:
             self._wait_for_event(effect.event)
-        elif not event.fired:
-            self._run.stream(effect.stream).wait(event)
+        elif not effect.event.event.fired:
             self._run.after.setdefault(effect.stream, []).append(effect.event)
+
+    def _wait_in_stream(self, stream: Stream) -> None:
+        """Put the waits that a stream was told of into it, for what follows there."""
+        for waited in self._run.after.get(stream, ()):
+            self._run.stream(stream).wait(waited.event)
 
     # --- work --------------------------------------------------------------------------------------------------------
 
@@ -273,7 +271,9 @@ class Actor:
         gpu, partition, label = effect.gpu, effect.partition, effect.label
         ledger, stream = self._run.memory(gpu), self._run.stream(effect.stream)
         with self._run.turn(effect.stream):
-            self._wait_for_stream(effect.stream)
+            arriving = arriving_for(self._run, effect)
+            if not arriving:
+                self._wait_for_stream(effect.stream)
             with self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
                 launched = self._run.now()
                 streamed_bytes = self._run.workload.streamed_bytes(partition, effect.stage, effect.part)
@@ -283,13 +283,13 @@ class Actor:
                     return stream.run(
                         lambda: self._run.workload.launch(partition, effect.stage, effect.part, memory),
                         streamed_bytes=streamed_bytes,
+                        arriving=arriving,
                     )
 
-                work = ledger.begin(gpu, effect.uses, label, start, writes=False)
+                work = ledger.begin(gpu, effect.uses, label, start, writes=False, after=arriving)
                 self._run.pacing.work_begun(self, effect, work)
                 work.wait()
-        for row in rows_of(work, effect, self, launched):
-            self._add(row)
+        self._run.launched.append(Launched(work, effect, self.worker, launched))
 
     @contextmanager
     def _scratch(self, effect: effects.Launch) -> Iterator[None]:

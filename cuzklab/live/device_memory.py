@@ -93,9 +93,12 @@ class DeviceMemory:
             self.freed.notify_all()
 
     def begin(
-        self, gpu: Gpu, buffers: Sequence[Buffer], what: str, start: Callable[[dict[str, Memory]], Work], writes: bool
-    ) -> Work:
+        self, gpu: Gpu, buffers: Sequence[Buffer], what: str, start: Callable[[dict[str, Memory]], Work], writes: bool,
+        after: Sequence[Work] = (),
+    ) -> Work:  # fmt: skip
         """Start work of a device on the memory of some buffers, by their names; it is under way until it is done.
+
+        `after` is work that the device itself makes it wait for.
 
         Raises
         ------
@@ -108,7 +111,7 @@ class DeviceMemory:
                     raise WrongDevice(f"{what} on gpu{gpu.index} uses {buffer.name} of gpu{buffer.gpu.index}")
                 if buffer not in self.live:
                     raise UseAfterFree(f"{what} uses {buffer.name} of {buffer.owner}, which was freed")
-                copy = None if writes else self._user_of(buffer, writing=True)
+                copy = None if writes else self._user_of(buffer, writing=True, but=after)
                 if copy is not None:
                     raise UseBeforeCopied(
                         f"{what} uses {buffer.name} of {buffer.owner}, which {copy.what} has yet to fill"
@@ -118,10 +121,17 @@ class DeviceMemory:
             self._under_way.append(_UnderWay(work, what, tuple(buffers), writes))
         return work
 
-    def _user_of(self, buffer: Buffer, writing: bool = False) -> "_UnderWay | None":
+    def _user_of(self, buffer: Buffer, writing: bool = False, but: Sequence[Work] = ()) -> "_UnderWay | None":
         """Work under way that uses a buffer, or fills it; what is done is forgotten. The mutex is held."""
         self._under_way = [one for one in self._under_way if not one.work.done]
-        return next((one for one in self._under_way if buffer in one.buffers and (one.writes or not writing)), None)
+        return next(
+            (
+                one
+                for one in self._under_way
+                if buffer in one.buffers and (one.writes or not writing) and one.work not in but
+            ),
+            None,
+        )
 
     def holdings(self) -> tuple[Buffer, ...]:
         """What is allocated, oldest first."""

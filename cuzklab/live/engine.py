@@ -9,7 +9,7 @@ from typing import Any
 
 from cuzklab import policies
 from cuzklab.errors import BadInput
-from cuzklab.live.circuit import MIN_LOG2_DOMAIN, TestCircuit, circuit_with_test_key
+from cuzklab.live.circuit import MIN_LOG2_DOMAIN, TestCircuit
 from cuzklab.live.place import Place, place
 from cuzklab.live.run import Ended, Run
 from cuzklab.live.stages import Groth16
@@ -130,6 +130,7 @@ def run_live(
     seed: int = 1,
     deadline_s: float | None = None,
     progress: Callable[[int, int], None] | None = None,
+    preparing: Callable[[str, float], None] | None = None,
     status: Tell | None = None,
     record: bool = True,
     sample_stacks: bool = False,
@@ -169,6 +170,8 @@ def run_live(
         A run that takes longer is stopped, and says who waited for what.
     progress : callable (done, total), optional
         Told from time to time how many partitions have an outcome.
+    preparing : callable (words, share), optional
+        Told what a GPU makes of circuit and key before anything is timed, and the share of that which is done.
     status : callable (mapping), optional
         Told ten times a second what the run is at: see `cuzklab.live.status.snapshot`, with `total` beside `outcomes`.
     record : bool
@@ -190,13 +193,13 @@ def run_live(
     in_flight = proofs if in_flight is None else in_flight
     lookahead = synthesis_workers if lookahead is None else lookahead
     _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads, gpus)
-    circuit = circuit_with_test_key(log2_domain, seed)
+    circuit = where.circuit(log2_domain, seed, preparing)
     equivalent_bytes = where.vram_bytes if vram_bytes is None else vram_bytes
     limit_bytes, margin_bytes = circuit.scaled(equivalent_bytes), circuit.scaled(where.margin_bytes)
     _check_memory(where, equivalent_bytes, limit_bytes, margin_bytes)
     cards = tuple(Gpu(index, limit_bytes, margin_bytes) for index in range(gpus))
     kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
-    circuits = {"": circuit} | {kind.name: _urgent_circuit(kind, log2_domain, seed) for kind, _ in kinds}
+    circuits = {"": circuit} | {kind.name: _urgent_circuit(kind, log2_domain, seed, where) for kind, _ in kinds}
     try:
         config = EngineConfig(
             proofs, partitions, cards, in_flight, synthesis_workers, gpu_workers, lookahead,
@@ -281,10 +284,10 @@ def _whole(config: EngineConfig, partitions: Sequence[int]) -> tuple[int, ...]:
     return tuple(proof for proof in numbers if partitions.count(proof) == config.partitions_of(proof))
 
 
-def _urgent_circuit(kind: Workload, log2_domain: int, seed: int) -> TestCircuit:
+def _urgent_circuit(kind: Workload, log2_domain: int, seed: int, where: Place) -> TestCircuit:
     """The circuit that stands for an urgent proof's: as much smaller than the batch's as it really is."""
     smaller = POREP_32G.domain.bit_length() - kind.shape.domain.bit_length()
-    return circuit_with_test_key(max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), seed)
+    return where.circuit(max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), seed, None)
 
 
 def _urgent(kind: Workload, after: int, sizes: PartitionSizes) -> Urgent:

@@ -15,7 +15,15 @@ from cuzklab.policies.schedule import SCHEDULE, Diverged, Order
 
 
 class Pacing(Protocol):
-    """When actors may go on; the default lets everybody go at once."""
+    """When actors may go on; the default lets everybody go at once.
+
+    Attributes
+    ----------
+    overlaps : bool
+        Whether a stage may begin before copies that it waits for are done.
+    """
+
+    overlaps: bool
 
     def enter(self, actor: Waiter, effect: Effect) -> None:
         """Wait for one's turn."""
@@ -41,6 +49,8 @@ class Pacing(Protocol):
 
 class AtOnce:
     """The pacing of a run without a schedule."""
+
+    overlaps = True
 
     def enter(self, actor: Waiter, effect: Effect) -> None:
         pass
@@ -89,6 +99,8 @@ class InOrder:
     order : Order
     board : Board
     """
+
+    overlaps = False
 
     def __init__(self, order: Order, board: Board) -> None:
         self.order = order

@@ -8,8 +8,16 @@ from typing import Any
 from cuzklab.backends.device import Device
 from cuzklab.backends.emulated import EmulatedDevice
 from cuzklab.errors import BadInput
+from cuzklab.live.circuit import (
+    GPU_FROM_LOG2_DOMAIN,
+    Maker,
+    TestCircuit,
+    circuit_made_by,
+    circuit_with_test_key,
+)
 from cuzklab.live.stages import Means
 from cuzklab.profiles import Hardware, load_hardware
+from cuzklab.prover.setup import Progress
 from cuzklab.prover.stages import DenseKey
 from cuzklab.stages import CircuitShape, DeviceModel
 from cuzklab.units import MiB, format_size
@@ -40,6 +48,10 @@ class Place:
         Before the timed part: bring the key, the kernels and the memory of so many partitions at a time into the state
         that they are in while an engine runs.
     means : (threads, devices) -> Means
+    circuit : (log2_domain, seed, progress) -> TestCircuit
+        What is proved there; `progress` is told what is being made and the share that is done, or is None.
+    maker : Maker or None
+        The device that makes circuits and keys, if not the CPU.
     inputs : mapping
         Hashes of the files that it rests on.
     notes : (threads, devices) -> tuple of str
@@ -59,6 +71,8 @@ class Place:
     prepare: Callable[[DenseKey, CircuitShape, tuple[Device, ...], int], DenseKey]
     means: Callable[[int, tuple[Device, ...]], Means]
     notes: Callable[[int, tuple[Device, ...]], tuple[str, ...]]
+    circuit: Callable[[int, int, Progress | None], TestCircuit]
+    maker: Maker | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     facts: Callable[[Device], Mapping[str, Any]] = lambda device: {}
 
@@ -101,6 +115,7 @@ def _emulated(hardware: Hardware) -> Place:
         prepare=lambda key, shape, devices, partitions: key,
         means=lambda threads, devices: Means(threads),
         notes=notes,
+        circuit=lambda log2_domain, seed, progress: circuit_with_test_key(log2_domain, seed),
         inputs={f"hardware {hardware.name}": hardware.digest},
     )
 
@@ -109,8 +124,16 @@ def _real() -> Place:
     from cuzklab.backends.cuda.backend import CudaBackend
     from cuzklab.backends.cuda.card import card
     from cuzklab.backends.cuda.device import CudaDevice
+    from cuzklab.backends.cuda.keys import CUDA_KEYS, release
+    from cuzklab.backends.cuda.launch import cupy
+    from cuzklab.backends.cuda.workspace import FLOOR_BYTES
 
-    found, gpu = card(), CudaBackend()
+    found, gpu, maker = card(), CudaBackend(), Maker(cupy(), CUDA_KEYS, release)
+
+    def circuit(log2_domain: int, seed: int, progress: Progress | None) -> TestCircuit:
+        if log2_domain < GPU_FROM_LOG2_DOMAIN:
+            return circuit_with_test_key(log2_domain, seed)
+        return circuit_made_by(maker, log2_domain, seed, progress)
 
     def devices(count: int, limit_bytes: int) -> tuple[Device, ...]:
         if count > found.count:
@@ -120,6 +143,7 @@ def _real() -> Place:
     def prepare(key: DenseKey, shape: CircuitShape, devices: tuple[Device, ...], partitions: int) -> DenseKey:
         for device in devices:
             device.stream("warm").run(lambda: gpu.warm(key.domain)).wait()
+            device.forget_peaks()
         # Page-locked memory for tails: an engine has it from its start, and the driver stops for whoever asks for more.
         widths = {"l": (4, 12), "a": (4, 12), "b_g1": (4, 12), "b_g2": (24,)}
         rows = {query: round(_ROOM_FOR_TAILS * shape.tail(query)) for query in widths}
@@ -146,8 +170,10 @@ def _real() -> Place:
             f"page-locking are real. Times of the device are those of CUDA events, brought to the machine's clock "
             f"within ± {uncertainty_us:.1f} µs. A CPU stage has {threads} of {len(os.sched_getaffinity(0))} cores.",
             "The card plays one of less memory: buffers are allocated under the limit; scratch memory of a stage is "
-            "set aside by the formulas of the modelled engine. The kernels' own temporaries lie beside it: "
-            f"{format_size(workspace)} at most, so {format_size(physical)} of the card were really in use at the peak.",
+            "set aside by the formulas of the modelled engine. The kernels' own temporaries have what buffers really "
+            f"leave of the limit, or {format_size(FLOOR_BYTES)} where that is less: they took "
+            f"{format_size(workspace)} at most, and {format_size(physical)} of the card were really in use at the "
+            f"peak, where the card played has {format_size(devices[0].limit_bytes)}.",
             "The key's points are page-locked before the timed part, and stream to the device in each partition.",
         )
 
@@ -163,6 +189,8 @@ def _real() -> Place:
         prepare=prepare,
         means=means,
         notes=notes,
+        circuit=circuit,
+        maker=maker,
         facts=lambda device: {
             **found.facts(),
             "workspace_bytes": device.workspace_bytes,

@@ -20,6 +20,7 @@ from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments
 from cuzklab.live.order import pacing_of
 from cuzklab.live.primitives import Channel, Mutex, Permits, Reservations, Switch
+from cuzklab.live.rows import Launched, rows_of
 from cuzklab.live.work import Workload
 from cuzklab.policies import model
 from cuzklab.policies.effects import Fork, OutOfDeviceMemory, PolicyFault
@@ -82,13 +83,17 @@ class Run:
         self.pacing = pacing_of(order, self.board)
         self._names_are_used_once = order is not None  # as in the checker, so that its names are these
         self.instruments = Instruments(recorder)
+        for device in devices:
+            device.observing = recorder is not None
         self.workload = workload
         self.host_memory = devices[0]
         self.pinned: dict[model.HostBuffer, tuple[np.ndarray, ...]] = {}
         self.freed: set[model.HostBuffer] = set()
         self.after: dict[model.Stream, list[RecordedEvent]] = {}
         self.transfers: list[tuple[Transfer, Work]] = []
+        self.launched: list[Launched] = []
         self.reading: dict[model.HostBuffer, list[Work]] = {}
+        self.copies: dict[model.Stream, list[Work]] = {}
         self.outcomes = 0
         self.latencies = Latencies()
         self._devices = devices
@@ -242,7 +247,7 @@ class Run:
             if keeper.ident is not None:
                 keeper.join()
             self.instruments.stop()
-        self._complete_transfers()
+        self._record_device()
         verdict = self.board.verdict or Verdict("ok", "")
         leaks = self._leaks()
         if verdict.outcome == "ok" and leaks:
@@ -283,8 +288,11 @@ class Run:
             if progress:
                 progress(self.outcomes)
 
-    def _complete_transfers(self) -> None:
-        """Record the copies; asynchronous ones have had an end only now."""
+    def _record_device(self) -> None:
+        """Record what the devices did: asynchronous copies have had an end only now, and times of kernels take long."""
+        for one in self.launched:
+            for row in rows_of(one):
+                self.instruments.add(row)
         for row, work in self.transfers:
             try:
                 work.wait()

@@ -92,10 +92,13 @@ class StageFunction:
     run : (job, part, arrays, means) -> None
     streamed_bytes : (job, part) -> int
         Bytes that cross to the device while it runs.
+    takes_arrivals : bool
+        It says of each array when it needs it (`backends.cuda.arrivals`), so it may begin before all are copied.
     """
 
     run: Callable[[Job, str, Arrays, Means], None]
     streamed_bytes: Callable[[Job, str], int] = lambda job, part: 0
+    takes_arrivals: bool = False
 
 
 def _synthesis(job: Job, part: str, arrays: Arrays, means: Means) -> None:
@@ -142,7 +145,7 @@ STAGE_FUNCTIONS: Mapping[str, StageFunction] = MappingProxyType(
     {
         "synthesis": StageFunction(_synthesis),
         "prep_msm": StageFunction(_prep_msm),
-        "ntt_h": StageFunction(_ntt_h),
+        "ntt_h": StageFunction(_ntt_h, takes_arrivals=True),
         "h_msm": StageFunction(_h_msm, lambda job, part: job.key.h.nbytes),
         "batch_add": StageFunction(_batch_add, _batch_add_bytes),
         "tail_msm": StageFunction(_tail_msm, lambda job, part: job.split[part].tail.streamed_bytes),
@@ -154,10 +157,7 @@ STAGE_FUNCTIONS: Mapping[str, StageFunction] = MappingProxyType(
 
 def _fixed_bytes(key: DenseKey) -> int:
     """Host memory of a key with its compiled constraints."""
-    matrices = [matrix for matrix in (key.constraints.a, key.constraints.b, key.constraints.c) if matrix is not None]
-    return key.query_bytes + sum(
-        matrix.row_start.nbytes + matrix.wire.nbytes + matrix.value.nbytes for matrix in matrices
-    )
+    return key.query_bytes + key.constraints.nbytes
 
 
 class Groth16:
@@ -212,6 +212,9 @@ class Groth16:
     def launch(self, partition: Partition, stage: str, part: str, memory: Mapping[str, Memory]) -> None:
         arrays = {name: it.array for name, it in memory.items()}
         self._function(stage).run(self.job(partition), part, arrays, self._means)
+
+    def takes_arrivals(self, stage: str) -> bool:
+        return self._function(stage).takes_arrivals
 
     def streamed_bytes(self, partition: Partition, stage: str, part: str) -> int:
         return self._function(stage).streamed_bytes(self.job(partition), part)

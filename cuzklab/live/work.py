@@ -33,6 +33,9 @@ class Workload(Protocol):
     def launch(self, partition: Partition, stage: str, part: str, memory: Mapping[str, Memory]) -> None:
         """Run a GPU stage, called where the device says; `memory` are the buffers that it was given, by name."""
 
+    def takes_arrivals(self, stage: str) -> bool:
+        """Whether a GPU stage says of each array when it needs it, so that it may begin before all are copied."""
+
     def streamed_bytes(self, partition: Partition, stage: str, part: str) -> int:
         """Bytes that cross to the device while a GPU stage runs."""
 

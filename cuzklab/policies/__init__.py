@@ -35,6 +35,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
 
+from cuzklab.errors import no_such
 from cuzklab.policies.model import Gpu, Partition, Program
 
 _MACHINERY = {"model", "effect", "effects", "engine", "requests", "outcome", "schedule", "common", "claims"}
@@ -106,7 +107,7 @@ def load(name: str | Path, **options: Any) -> Policy:
     elif text in names():
         module = importlib.import_module(f"{__name__}.{text}")
     else:
-        raise UnknownPolicy(f"no policy {text!r}; there are: {', '.join(names())}, or give the path of a .py file")
+        raise UnknownPolicy(no_such("policy", text, names(), "or give the path of a .py file"))
     known, bound = options_of(module), {}
     parameters = inspect.signature(module.prove_partition).parameters
     for key, value in options.items():

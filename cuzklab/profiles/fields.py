@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from cuzklab import resources
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 from cuzklab.stages import STAGES
 from cuzklab.units import parse_size
 
 _MAX_FILE_BYTES = 1 << 20
+_NOUNS = {"hardware": "hardware profile", "workloads": "workload"}
 
 
 def bounds(least: float = 0, most: float = math.inf, *, above: bool = False, **options: Any) -> Any:
@@ -43,8 +44,7 @@ def find_profile(kind: str, name_or_path: str | Path) -> Path:
     if text.endswith(".toml"):
         return Path(text)
     if text not in profile_names(kind):
-        known = ", ".join(profile_names(kind))
-        raise BadInput(f"no {kind} profile {text!r}; there are: {known}, or give the path of a .toml file")
+        raise BadInput(no_such(_NOUNS[kind], text, profile_names(kind), "or give the path of a .toml file"))
     return resources.folder("lab") / kind / f"{text}.toml"
 
 

@@ -7,7 +7,7 @@ give Montgomery form at once: v·R² · w / R = v·w·R. Keys hold them so; `com
 import bisect
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from cuzklab.backends.host.parallel import ranges, run_ranges, thread_count
 from cuzklab.backends.native import load
 from cuzklab.errors import BadInput
 from cuzklab.prover.files.fields import first_not_below
-from cuzklab.prover.model import ConstraintSystem, ProvingKey, SparseMatrix
+from cuzklab.prover.model import CodedMatrix, ConstraintSystem, Matrix, ProvingKey, SparseMatrix
 
 _RECORD = np.dtype([("matrix", "<u4"), ("row", "<u4"), ("wire", "<u4"), ("value", "<u8", (4,))])
 
@@ -34,6 +34,9 @@ class Constraints(Protocol):
 
     @property
     def nonzeros(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
 
     def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
         """Write A·w, B·w and C·w in Montgomery form, (rows, 4) each, for a plain witness."""
@@ -56,9 +59,9 @@ class CompiledConstraints:
         None where only a key is known, which does not hold it: C·w is then taken to be (A·w) ∘ (B·w).
     """
 
-    a: SparseMatrix
-    b: SparseMatrix
-    c: SparseMatrix | None
+    a: Matrix
+    b: Matrix
+    c: Matrix | None
 
     @property
     def rows(self) -> int:
@@ -67,6 +70,10 @@ class CompiledConstraints:
     @property
     def nonzeros(self) -> int:
         return self.a.nonzeros + self.b.nonzeros + (self.c.nonzeros if self.c else 0)
+
+    @property
+    def nbytes(self) -> int:
+        return self.a.nbytes + self.b.nbytes + (self.c.nbytes if self.c else 0)
 
     def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
         _product(self.a, witness, a, threads)
@@ -97,6 +104,10 @@ class CircuitConstraints:
     def nonzeros(self) -> int:
         return sum(matrix.nonzeros for matrix in (self.system.a, self.system.b, self.system.c)) + 1 + self.system.public
 
+    @property
+    def nbytes(self) -> int:
+        return sum(matrix.nbytes for matrix in (self.system.a, self.system.b, self.system.c))
+
     def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
         scaled = host.fr_to_montgomery(witness)
         a[self.system.constraints :] = scaled[: 1 + self.system.public]
@@ -108,13 +119,24 @@ class CircuitConstraints:
         return _entries(self.system.b)
 
 
-def _product(matrix: SparseMatrix, witness: np.ndarray, out: np.ndarray, threads: int | None) -> None:
+def _product(matrix: Matrix, witness: np.ndarray, out: np.ndarray, threads: int | None) -> None:
     """matrix · witness to the first rows of `out`, zeros below."""
     out[matrix.rows :] = 0
+    if isinstance(matrix, CodedMatrix):
+        host.spmv_coded(
+            matrix.row_start,
+            matrix.wire,
+            matrix.number,
+            matrix.values,
+            witness,
+            out=out[: matrix.rows],
+            threads=threads,
+        )
+        return
     host.spmv(matrix.row_start, matrix.wire, matrix.value, witness, out=out[: matrix.rows], threads=threads)
 
 
-def _entries(matrix: SparseMatrix) -> Entries:
+def _entries(matrix: Matrix) -> Entries:
     return np.repeat(np.arange(matrix.rows), np.diff(matrix.row_start)), matrix.wire, matrix.value
 
 
@@ -138,6 +160,10 @@ class MappedConstraints:
     @property
     def nonzeros(self) -> int:
         return len(self.records)
+
+    @property
+    def nbytes(self) -> int:
+        return self.records.nbytes
 
     def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
         a[:], b[:] = 0, 0
@@ -184,19 +210,20 @@ def compiled(source: ConstraintSystem | ProvingKey) -> CompiledConstraints:
     """The matrices of a constraint system with a key's extra rows, or those of a key, ready for evaluation."""
     if isinstance(source, ProvingKey):
         return CompiledConstraints(source.a, source.b, None)
-    a, b, c = (_times_r_squared(matrix) for matrix in (with_public_rows(source), source.b, source.c))
+    a, b, c = (matrix.with_coefficients(_times_r_squared) for matrix in (with_public_rows(source), source.b, source.c))
     return CompiledConstraints(a, b, c)
 
 
-def with_public_rows(system: ConstraintSystem) -> SparseMatrix:
+def with_public_rows(system: ConstraintSystem) -> Matrix:
     """A with a row 1 · wire more for the constant one and each public wire, so that no polynomial of theirs is zero."""
-    count = 1 + system.public
+    count, a = 1 + system.public, system.a
     one = host.ints_to_limbs([1], limbs=4)
-    return SparseMatrix(
-        np.concatenate((system.a.row_start, system.a.nonzeros + np.arange(1, count + 1))),
-        np.concatenate((system.a.wire, np.arange(count, dtype=np.uint32))),
-        np.concatenate((system.a.value, np.repeat(one, count, axis=0))),
-    )
+    row_start = np.concatenate((a.row_start, a.nonzeros + np.arange(1, count + 1)))
+    wire = np.concatenate((a.wire, np.arange(count, dtype=np.uint32)))
+    if isinstance(a, CodedMatrix):
+        number = np.concatenate((a.number, np.full(count, len(a.values), np.uint32)))
+        return CodedMatrix(row_start, wire, number, np.concatenate((a.values, one)))
+    return SparseMatrix(row_start, wire, np.concatenate((a.value, np.repeat(one, count, axis=0))))
 
 
 def densities(system: ConstraintSystem) -> tuple[np.ndarray, np.ndarray]:
@@ -205,7 +232,7 @@ def densities(system: ConstraintSystem) -> tuple[np.ndarray, np.ndarray]:
     Those are the wires with a coefficient that is not zero; A has all public wires, because of the extra rows.
     """
 
-    def occurring(matrix: SparseMatrix) -> np.ndarray:
+    def occurring(matrix: Matrix) -> np.ndarray:
         occurs = np.zeros(system.wires, bool)
         occurs[matrix.wire[matrix.value.any(axis=1)]] = True
         return occurs
@@ -215,8 +242,8 @@ def densities(system: ConstraintSystem) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(in_a).astype(np.uint32), np.flatnonzero(in_b).astype(np.uint32)
 
 
-def _times_r_squared(matrix: SparseMatrix) -> SparseMatrix:
-    return replace(matrix, value=host.fr_to_montgomery(host.fr_to_montgomery(matrix.value)))
+def _times_r_squared(values: np.ndarray) -> np.ndarray:
+    return host.fr_to_montgomery(host.fr_to_montgomery(values))
 
 
 def evaluate(

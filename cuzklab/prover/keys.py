@@ -11,7 +11,7 @@ import numpy as np
 
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import CircuitConstraints, MappedConstraints, densities
-from cuzklab.prover.files.container import printable
+from cuzklab.prover.files.container import open_regular, printable
 from cuzklab.prover.files.params import read_params
 from cuzklab.prover.files.zkey import KeyFile, is_zkey, matrix_records, open_zkey, verifying_key
 from cuzklab.prover.model import BellmanKey, ConstraintSystem, Points
@@ -40,11 +40,26 @@ def open_key(path: str | os.PathLike, system: ConstraintSystem | None = None) ->
     """
     if is_zkey(path):
         return _dense_zkey(open_zkey(path), system, printable(path))
+    refuse_other_kinds(path)
     if system is None:
         raise BadInput(
-            f"{printable(path)}: a key in bellman's form does not hold its circuit; give the circuit (.r1cs) as well"
+            f"{printable(path)}: no .zkey, and a key in bellman's form (.params) does not hold its circuit; give the "
+            "circuit (.r1cs) as well"
         )
     return dense_bellman_key(read_params(path), system, where=printable(path))
+
+
+def refuse_other_kinds(path: str | os.PathLike) -> None:
+    """Refuse a circuit or a witness where a key is expected; a key in bellman's form has no mark of its own.
+
+    Raises
+    ------
+    BadInput
+    """
+    with open_regular(path) as file:
+        kind = {b"r1cs": "a circuit (.r1cs)", b"wtns": "a witness (.wtns)"}.get(file.read(4))
+    if kind:
+        raise BadInput(f"{printable(path)}: is {kind}, not a key")
 
 
 def _dense_zkey(file: KeyFile, system: ConstraintSystem | None, where: str) -> DenseKey:

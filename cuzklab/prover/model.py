@@ -5,7 +5,8 @@ Arrays are C-contiguous and little-endian. A field element of Fr is 4 limbs of 6
 the bytes of snarkjs files. Scalars are plain integers below r unless a name ends in ``_montgomery``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -61,6 +62,61 @@ class SparseMatrix:
     def nonzeros(self) -> int:
         return len(self.wire)
 
+    @property
+    def nbytes(self) -> int:
+        return self.row_start.nbytes + self.wire.nbytes + self.value.nbytes
+
+    def with_coefficients(self, change: Callable[[np.ndarray], np.ndarray]) -> "SparseMatrix":
+        """The matrix with other coefficients: `change` takes and gives (m, 4), element by element."""
+        return replace(self, value=change(self.value))
+
+
+@dataclass(frozen=True)
+class CodedMatrix:
+    """A sparse matrix of few different coefficients: an entry has a number, which a table gives a value.
+
+    Attributes
+    ----------
+    row_start, wire
+        As of a `SparseMatrix`.
+    number : (nonzeros,) uint32
+    values : (m, 4) uint64
+        Coefficients by their number, plain.
+    """
+
+    row_start: np.ndarray
+    wire: np.ndarray
+    number: np.ndarray
+    values: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        return len(self.row_start) - 1
+
+    @property
+    def nonzeros(self) -> int:
+        return len(self.wire)
+
+    @property
+    def nbytes(self) -> int:
+        return self.row_start.nbytes + self.wire.nbytes + self.number.nbytes + self.values.nbytes
+
+    @property
+    def value(self) -> np.ndarray:
+        """The coefficient of each entry, as a `SparseMatrix` holds it; made anew each time."""
+        return self.values[self.number]
+
+    def plain(self) -> SparseMatrix:
+        """The same matrix with a coefficient for each entry."""
+        return SparseMatrix(self.row_start, self.wire, self.value)
+
+    def with_coefficients(self, change: Callable[[np.ndarray], np.ndarray]) -> "CodedMatrix":
+        """As `SparseMatrix.with_coefficients`."""
+        return replace(self, values=change(self.values))
+
+
+Matrix = SparseMatrix | CodedMatrix
+
 
 @dataclass(frozen=True)
 class ConstraintSystem:
@@ -72,9 +128,9 @@ class ConstraintSystem:
     wires: int
     public_outputs: int
     public_inputs: int
-    a: SparseMatrix
-    b: SparseMatrix
-    c: SparseMatrix
+    a: Matrix
+    b: Matrix
+    c: Matrix
 
     @property
     def constraints(self) -> int:

@@ -10,20 +10,26 @@ One trapdoor serves both dialects. With the domain's n-th root ω, L_i the Lagra
 * IC and L queries (β·u_j + α·v_j + t_j)·G1, for private wires divided by δ, for the others by γ.
 
 snarkjs (`setup`) has ω = 5^…, γ = 1, a point for every wire, and the H query M_{2i+1} / δ·G1, M_i the Lagrange basis on
-the powers of the 2n-th root. bellman (`bellman_setup`) has ω = 7^…, a γ of its own, points only for wires that occur,
-and the H query τ^i·(τ^n − 1) / δ·G1 for i < n − 1.
+the powers of the 2n-th root w; M_{2i+1}(τ) = L_i(τ/w)·(τ^n − 1)/(−2). bellman (`bellman_setup`) has ω = 7^…, a γ of
+its own, points only for wires that occur, and the H query τ^i·(τ^n − 1) / δ·G1 for i < n − 1.
+
+`dense_setup` makes snarkjs's key at once in the form that the proving stages take, on the CPU or a GPU.
 """
 
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from cuzklab.backends import host
+from cuzklab.backends.bls12_381 import TWO_ADICITY
+from cuzklab.backends.keys import HOST_KEYS, KeyArithmetic
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import compiled, densities, with_public_rows
-from cuzklab.prover.model import BellmanKey, ConstraintSystem, ProvingKey, SparseMatrix, VerifyingKey
+from cuzklab.prover.model import BellmanKey, ConstraintSystem, ProvingKey, VerifyingKey
+from cuzklab.prover.stages import DenseKey, DenseQuery
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Trapdoor:
 
 
 Progress = Callable[[str, float], None]
+"""Told what is being made, and the share of the whole that is done, 0 to 1."""
 
 
 def trapdoor_from_seed(seed: str | int, domain: int) -> Trapdoor:
@@ -91,12 +98,11 @@ def setup(
     make.report("evaluating the circuit's polynomials")
     u, v, combined = _columns(system, secrets, host.SNARKJS_ROOT, threads)
     by_delta = pow(secrets.delta, -1, host.FR_MODULUS)
-    odd_basis = np.ascontiguousarray(lagrange_basis(secrets.tau, 2 * domain, threads=threads)[1::2])
     a_query = make.g1("A query", u)
     b_g1_query = make.g1("B query in G1", v)
     ic = make.g1("public inputs", combined[:first_private])
-    l_query = make.g1("L query", _scale(combined[first_private:], by_delta))
-    h_query = make.g1("H query", _scale(odd_basis, by_delta))
+    l_query = make.g1("L query", HOST_KEYS.combination([(by_delta, combined[first_private:])]))
+    h_query = make.g1("H query", _odd_basis(secrets, domain, by_delta, threads))
     b_g2_query = make.g2("B query in G2", v)
     beta_g1, delta_g1, vk = _single_points(replace(secrets, gamma=1), ic)
     make.report("done")
@@ -151,44 +157,112 @@ def bellman_setup(
         host.fr_powers(secrets.tau, domain - 1), host.ints_to_limbs([vanishing * by_delta % host.FR_MODULUS], 4)
     )
     h = make.g1("H query", powers)
-    l = make.g1("L query", _scale(combined[inputs:], by_delta))
+    l = make.g1("L query", HOST_KEYS.combination([(by_delta, combined[inputs:])]))
     a = make.g1("A query", host.gather(u, a_wires))
     b_g1 = make.g1("B query in G1", host.gather(v, b_wires))
-    ic = make.g1("public inputs", _scale(combined[:inputs], by_gamma))
+    ic = make.g1("public inputs", HOST_KEYS.combination([(by_gamma, combined[:inputs])]))
     b_g2 = make.g2("B query in G2", host.gather(v, b_wires))
     beta_g1, delta_g1, vk = _single_points(secrets, ic)
     make.report("done")
     return BellmanKey(beta_g1, delta_g1, vk, h, l, a, b_g1, b_g2, test_only=True)
 
 
+def dense_setup(
+    system: ConstraintSystem,
+    seed: str | int,
+    *,
+    on: KeyArithmetic = HOST_KEYS,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> DenseKey:
+    """A TEST KEY as `dense_key(setup(…), system)` gives it, array by array, but without points at infinity on the way.
+
+    WHOEVER HAS THE SEED CAN FORGE PROOFS. What it takes of memory is the key and little else.
+
+    Parameters
+    ----------
+    on : KeyArithmetic
+        Where it is computed; the points come from there, page-locked where a GPU made them.
+    """
+    domain, first_private = system.domain, 1 + system.public
+    secrets = trapdoor_from_seed(seed, domain)
+    by_delta = pow(secrets.delta, -1, host.FR_MODULUS)
+    make = _Making(6 * system.wires + domain, threads, progress, on)
+    make.report("evaluating the circuit's polynomials")
+    u, v, combined = _columns(system, secrets, host.SNARKJS_ROOT, threads, on)
+    a_wires, b_wires = on.nonzero(u), on.nonzero(v)
+    a = make.g1("A query", on.take(u, a_wires))
+    del u
+    b_g1 = make.g1("B query in G1", on.take(v, b_wires))
+    b_g2 = make.g2("B query in G2", on.take(v, b_wires))
+    del v
+    ic = np.array(make.g1("public inputs", combined[:first_private]))
+    private = combined[first_private:]
+    l_wires = on.nonzero(private)
+    l = make.g1("L query", on.combination([(by_delta, on.take(private, l_wires))]))
+    del combined, private
+    h = make.g1("H query", _odd_basis(secrets, domain, by_delta, threads, on))
+    beta_g1, delta_g1, vk = _single_points(replace(secrets, gamma=1), ic)
+    make.report("done")
+    return DenseKey(
+        wires=system.wires,
+        public=system.public,
+        domain=domain,
+        constraints=compiled(system),
+        beta_g1=beta_g1,
+        delta_g1=delta_g1,
+        vk=vk,
+        h=h,
+        l=DenseQuery(l, l_wires + np.uint32(first_private)),
+        a=DenseQuery(a, a_wires),
+        b_g1=DenseQuery(b_g1, b_wires),
+        b_g2=DenseQuery(b_g2, b_wires),
+        test_only=True,
+    )
+
+
 class _Making:
     """Multiplies the generators, and reports shares of the points to compute; one in G2 costs about three in G1."""
 
-    def __init__(self, total: int, threads: int | None, progress: Progress | None) -> None:
+    def __init__(
+        self, total: int, threads: int | None, progress: Progress | None, on: KeyArithmetic = HOST_KEYS
+    ) -> None:
+        self._on = on
         self._done, self._total, self._threads, self._progress = 0, total, threads, progress
 
     def report(self, step: str) -> None:
         if self._progress:
             self._progress(step, min(self._done / self._total, 1.0) if step != "done" else 1.0)
 
-    def g1(self, step: str, scalars: np.ndarray) -> np.ndarray:
+    def g1(self, step: str, scalars: Any) -> np.ndarray:
         self.report(step)
         self._done += len(scalars)
-        return host.fixed_base_g1(scalars, threads=self._threads)
+        return self._on.multiples("g1", scalars, threads=self._threads)
 
-    def g2(self, step: str, scalars: np.ndarray) -> np.ndarray:
+    def g2(self, step: str, scalars: Any) -> np.ndarray:
         self.report(step)
         self._done += 3 * len(scalars)
-        return host.fixed_base_g2(scalars, threads=self._threads)
+        return self._on.multiples("g2", scalars, threads=self._threads)
 
 
-def _columns(system: ConstraintSystem, secrets: Trapdoor, root: int, threads: int | None) -> tuple[np.ndarray, ...]:
+def _columns(
+    system: ConstraintSystem, secrets: Trapdoor, root: int, threads: int | None, on: KeyArithmetic = HOST_KEYS
+) -> tuple[Any, Any, Any]:
     """u, v and β·u + α·v + t for every wire, plain."""
-    basis = lagrange_basis(secrets.tau, system.domain, root=root, threads=threads)
-    u = column_sums(with_public_rows(system), system.wires, basis, threads=threads)
-    v = column_sums(system.b, system.wires, basis, threads=threads)
-    t = column_sums(system.c, system.wires, basis, threads=threads)
-    return u, v, host.fr_add(host.fr_add(_scale(u, secrets.beta), _scale(v, secrets.alpha)), t)
+    basis = on.lagrange_basis(secrets.tau, system.domain, root=root, threads=threads)
+    u, v, t = (
+        on.column_sums(matrix, system.wires, basis, threads=threads)
+        for matrix in (with_public_rows(system), system.b, system.c)
+    )
+    return u, v, on.combination([(secrets.beta, u), (secrets.alpha, v), (1, t)])
+
+
+def _odd_basis(secrets: Trapdoor, domain: int, factor: int, threads: int | None, on: KeyArithmetic = HOST_KEYS) -> Any:
+    """factor · M_{2i+1}(τ): the odd half of the Lagrange basis on the powers of snarkjs's 2n-th root."""
+    double_root = pow(host.SNARKJS_ROOT, (1 << TWO_ADICITY) // (2 * domain), host.FR_MODULUS)
+    shifted = secrets.tau * pow(double_root, -1, host.FR_MODULUS) % host.FR_MODULUS
+    scale = factor * (pow(secrets.tau, domain, host.FR_MODULUS) - 1) * pow(-2, -1, host.FR_MODULUS)
+    return on.lagrange_basis(shifted, domain, root=host.SNARKJS_ROOT, factor=scale, threads=threads)
 
 
 def _single_points(secrets: Trapdoor, ic: np.ndarray) -> tuple[np.ndarray, np.ndarray, VerifyingKey]:
@@ -200,27 +274,3 @@ def _single_points(secrets: Trapdoor, ic: np.ndarray) -> tuple[np.ndarray, np.nd
         delta_g1,
         VerifyingKey(alpha_g1=alpha_g1, beta_g2=beta_g2, gamma_g2=gamma_g2, delta_g2=delta_g2, ic=ic),
     )
-
-
-def lagrange_basis(tau: int, domain: int, *, root: int = host.SNARKJS_ROOT, threads: int | None = None) -> np.ndarray:
-    """L_i(τ) for the powers of the domain's root of unity, (domain, 4) uint64, plain.
-
-    L_i(τ) = 1/n · Σ_j τ^j · ω^(−ij), so the basis is the inverse transform of the powers of τ.
-    """
-    powers = host.fr_powers(tau, domain)
-    host.ntt(powers, inverse=True, root=root, threads=threads)
-    return host.fr_from_montgomery(powers)
-
-
-def column_sums(matrix: SparseMatrix, wires: int, weights: np.ndarray, *, threads: int | None = None) -> np.ndarray:
-    """Σ_i weights[i] · matrix[i, j] for each wire j, (wires, 4) uint64; all plain."""
-    order = np.argsort(matrix.wire, kind="stable")
-    column_start = np.concatenate(([0], np.cumsum(np.bincount(matrix.wire, minlength=wires))))
-    row = np.repeat(np.arange(matrix.rows, dtype=np.uint32), np.diff(matrix.row_start))[order]
-    value = host.fr_to_montgomery(matrix.value[order])
-    return host.spmv(column_start, row, value, weights, threads=threads)
-
-
-def _scale(values: np.ndarray, factor: int) -> np.ndarray:
-    """All values times a factor; plain."""
-    return host.fr_mul(values, host.fr_to_montgomery(host.ints_to_limbs([factor], limbs=4)))

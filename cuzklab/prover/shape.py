@@ -19,15 +19,16 @@ def circuit_shape(name: str, system: ConstraintSystem, witness: np.ndarray) -> C
     inputs = 1 + system.public
     private = witness[inputs:]
     significant = private[:, 1:].any(axis=1) | (private[:, 0] > 1)
-    # A key's extra rows put every input into A.
-    in_a = np.union1d(system.a.wire, np.arange(inputs))
+    occurs_in_a, occurs_in_b = np.zeros(system.wires, bool), np.zeros(system.wires, bool)
+    occurs_in_a[system.a.wire], occurs_in_b[system.b.wire] = True, True
+    occurs_in_a[:inputs] = True  # by a key's extra rows
     return CircuitShape(
         name=name,
         constraints=system.constraints,
         aux=system.wires - inputs,
         inputs=inputs,
-        a_density=len(in_a),
-        b_density=len(np.unique(system.b.wire)),
+        a_density=int(np.count_nonzero(occurs_in_a)),
+        b_density=int(np.count_nonzero(occurs_in_b)),
         nonzeros=system.a.nonzeros + system.b.nonzeros + system.c.nonzeros,
         tail_share=float(np.count_nonzero(significant)) / max(len(private), 1),
     )

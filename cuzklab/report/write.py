@@ -11,7 +11,7 @@ from typing import Any
 
 from cuzklab import resources
 from cuzklab.atomic import atomic_write
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 from cuzklab.report.html import export_html
 from cuzklab.report.masthead import kind_of, note_of
 from cuzklab.report.notebook import NotebookFailed, checked_parameters, parameters_of, run_notebook
@@ -73,9 +73,7 @@ def notebook_of(name: str | Path) -> Path:
         return Path(text)
     known = notebooks()
     if text not in known:
-        raise BadInput(
-            f"no report {text!r}; there are: {', '.join(known) or 'none'}, or give the path of an .ipynb file"
-        )
+        raise BadInput(no_such("report", text, known, "or give the path of an .ipynb file"))
     return known[text]
 
 

@@ -5,11 +5,12 @@ what it reads, and whoever changes that carries the waiting effect out on the sp
 slips in between. An effect that lasts takes the time of its cost (`cuzklab.simulate.costs`).
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import simpy
+from simpy.core import EmptySchedule
 
 from cuzklab.policies.effects import (
     Compute,
@@ -35,10 +36,14 @@ from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
 from cuzklab.simulate.world import World
 from cuzklab.stages import STAGES
+from cuzklab.trace import Recorder
 
 _SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
 # An actor that does so many things without time passing is taken to spin for ever.
 MAX_EFFECTS_AT_ONE_TIME = 100_000
+_EVENTS_BETWEEN = 200  # looks of whoever watches: a few milliseconds
+
+Watch = Callable[[Recorder, int], None]
 
 
 class NoProgress(PolicyFault):
@@ -104,18 +109,18 @@ class Interpreter:
         self._host_memory = host_memory
         self._tasks: dict[str, Actor] = {}
 
-    def run(self, programs: Mapping[str, Program]) -> Ending:
-        """Run programs until they have ended or none can go on."""
+    def run(self, programs: Mapping[str, Program], watch: Watch | None = None) -> Ending:
+        """Run programs until they have ended or none can go on; `watch` is told what is recorded meanwhile."""
         for name, program in programs.items():
             device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), -1)
             self.env.process(self._act(Actor(name, device=device), program))
         try:
             if self._host_memory:
                 self._host_memory_changed()
-            self.env.run()
+            self._go_on(watch)
             while self.pacing.let_go(self.world, self.env.now):
                 self._wake()
-                self.env.run()
+                self._go_on(watch)
         except ScheduleOver:
             pass
         except HostMemoryExhausted as error:
@@ -132,6 +137,19 @@ class Interpreter:
             for waiting in self.world.blocked()
         )  # fmt: skip
         return self.ending
+
+    def _go_on(self, watch: Watch | None) -> None:
+        """Let time pass until nothing more can happen."""
+        if watch is None:
+            self.env.run()
+            return
+        try:
+            while True:
+                for _ in range(_EVENTS_BETWEEN):
+                    self.env.step()
+                watch(self.tracer.recorder, self.env.now)
+        except EmptySchedule:
+            return
 
     # --- one actor ---------------------------------------------------------------------------------------------------
 

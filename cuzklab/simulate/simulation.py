@@ -1,6 +1,6 @@
 """One simulation: a policy on a machine with a workload, and what came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,7 @@ def simulate(
     urgent: Sequence[tuple[Workload | str, int]] = (),
     seed: int = 0,
     record: bool = True,
+    watch: Callable[[Recorder, int], None] | None = None,
 ) -> Simulation:
     """Run a policy's whole engine in virtual time.
 
@@ -152,6 +153,8 @@ def simulate(
         Of the spread of stage times. The same seed gives the same result.
     record : bool
         False keeps only what the metrics need.
+    watch : callable (Recorder, int), optional
+        Told now and then, while the simulation goes on, what is recorded so far and the virtual nanosecond it is at.
 
     Raises
     ------
@@ -194,7 +197,7 @@ def simulate(
     interpreter = Interpreter(machine, host_memory, everything=record)
     sizes = partition_sizes(workload.shape, hardware.device.model)
     try:
-        ending = interpreter.run(engine_programs(policy, config, sizes))
+        ending = interpreter.run(engine_programs(policy, config, sizes), watch)
         countable = ending.end_ns < 2**63
     except OverflowError:
         countable = False

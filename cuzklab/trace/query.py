@@ -43,7 +43,10 @@ def query(runs: Sequence[Run], sql: str) -> pd.DataFrame:
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     try:
-        return connection.execute(sql).df()
+        result = connection.execute(sql)
+        if result is None:
+            raise QueryError("query: is empty; give a SELECT")
+        return result.df()
     except duckdb.Error as error:
         raise QueryError(f"query: {str(error).splitlines()[0]}") from None
     finally:

@@ -3,11 +3,13 @@
 from functools import cache
 from importlib import resources
 
+from cuzklab.report.canvas.scripts import script
+
 
 @cache
 def module(*names: str) -> str:
     """The text of one module made of `static/NAME.js` files; the last exports the view."""
-    return "\n".join(_text(f"{name}.js") for name in ("common", *names))
+    return "\n".join([script("keep"), *(_text(f"{name}.js") for name in ("common", *names))])
 
 
 @cache

@@ -2,6 +2,8 @@
 
 import tempfile
 import threading
+import time
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,19 +12,19 @@ import anywidget
 import traitlets
 from ipywidgets import VBox
 
-from cuzklab.errors import BadInput
-from cuzklab.policies import UnknownPolicy
 from cuzklab.workbench import assets
 from cuzklab.workbench.consult import Consultant
-from cuzklab.workbench.design import Design, choices, policy_argument, simulated
+from cuzklab.workbench.design import Design, choices, policy_argument
 from cuzklab.workbench.live import LiveView
-from cuzklab.workbench.picture import picture
+from cuzklab.workbench.turn import Turns
+
+_MOST_TIMINGS = 200
 
 
 class DesignBench(anywidget.AnyWidget):
     """Choose policy, hardware and workload, move sliders, see timeline, memory, waits, figures and verdicts.
 
-    Each move re-simulates in the kernel; the checker, the limiting resource and the intervals follow from a child
+    Each move re-simulates in the kernel (see `turn`); the checker, the limiting resource and the intervals follow from a child
     process once the sliders rest. A configuration can be pinned as the baseline of all that come after it, and run for
     real in a child process. The state is saved with the notebook and shown without a kernel.
 
@@ -41,9 +43,11 @@ class DesignBench(anywidget.AnyWidget):
         What is shown; may be set.
     live : LiveView
         The run that was made for real last; it is shown below the bench.
+    timings : deque of dict
+        Of the last turns: `of`, and milliseconds to `simulate`, to `analyse` and to `encode` and send.
     """
 
-    _esm = assets.module("chart", "design")
+    _esm = assets.module("packed", "chart", "design")
     _css = assets.style()
     _consultant: Consultant | None = None  # also of one that was never finished, which is closed like any other
     live: LiveView | None = None
@@ -68,12 +72,14 @@ class DesignBench(anywidget.AnyWidget):
         knobs.setdefault("source", own.get(knobs.get("policy", ""), ""))
         design = Design(**knobs)
         self._drawing = threading.Lock()
+        self._turns = Turns(self._put_up)
         self._number = 0
+        self.timings: deque[dict[str, float]] = deque(maxlen=_MOST_TIMINGS)
         self._consultant = Consultant(self._looked) if consult else None
         self.runs = Path(runs)
         self.live = LiveView()
         super().__init__(choices=choices(own), sources=own, knobs=design.to_json())
-        self.picture = self._drawn(self.knobs)
+        self._turn()
         self.box = VBox([self, self.live.box])
         self.observe(lambda change: self._turn(), "knobs")
         self.on_msg(self._heard)
@@ -98,21 +104,20 @@ class DesignBench(anywidget.AnyWidget):
         return self.box._repr_mimebundle_(**options)
 
     def _turn(self) -> None:
-        self.picture = self._drawn(self.knobs)
-
-    def _drawn(self, knobs: Mapping[str, Any]) -> dict[str, Any]:
-        """The picture of some knobs, or what is wrong with them."""
         with self._drawing:
             self._number += 1
-            known = {"of": self._number, "knobs": dict(knobs)}
-            try:
-                design = Design.from_json(knobs)
-                drawn = picture(simulated(design))
-            except (BadInput, UnknownPolicy) as error:
-                return {**known, "error": str(error)}
-            if self._consultant:
-                self._consultant.ask(self._number, design)
-            return {**drawn, **known}
+            drawn = self._turns.turn(self.knobs, self._number)
+            if self._consultant and "error" not in drawn:
+                self._consultant.ask(self._number, self.design)
+            self._put_up(drawn)
+
+    def _put_up(self, drawn: dict[str, Any]) -> None:
+        begun = time.perf_counter()
+        self.picture = drawn
+        encode_ms = round((time.perf_counter() - begun) * 1e3, 2)
+        self.timings.append(
+            {"of": drawn["of"], "partial": drawn.get("partial", False), **drawn.get("took_ms", {}), "encode": encode_ms}
+        )
 
     def _looked(self, answer: dict[str, Any]) -> None:
         self.second = answer

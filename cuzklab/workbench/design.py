@@ -1,6 +1,6 @@
 """What the design bench is about: a policy on a machine with a workload, and the knobs that sliders turn."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
 from cuzklab.profiles import Hardware, StageNumbers, hardware_names, load_hardware, load_workload, workload_names
 from cuzklab.simulate import Simulation, simulate
+from cuzklab.trace import Recorder
 from cuzklab.units import GiB
 from cuzklab.workbench.patience import as_written
 
@@ -149,15 +150,15 @@ def conditions_of(design: Design) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def simulated(design: Design) -> Simulation:
-    """A design in virtual time.
+def simulated(design: Design, watch: Callable[[Recorder, int], None] | None = None) -> Simulation:
+    """A design in virtual time; `watch` is told now and then what is recorded so far (see `simulate`).
 
     Raises
     ------
     BadInput, cuzklab.policies.UnknownPolicy
     """
     with as_written(design.policy, design.source):
-        return simulate(policy_of(design), hardware_of(design), design.workload, **conditions_of(design))
+        return simulate(policy_of(design), hardware_of(design), design.workload, watch=watch, **conditions_of(design))
 
 
 def policy_argument(design: Design, folder: Path) -> str:

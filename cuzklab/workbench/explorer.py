@@ -72,10 +72,12 @@ class TraceExplorer(Timeline):
             )
         else:
             self.ask(row, int(change["new"].get("time", 0)))
+        self.send({"answered": True})
 
     def _selected(self, change: Mapping[str, Any]) -> None:
         chosen = change["new"]
         self.tables = about_stretch(self.run, *chosen) if len(chosen) == 2 else []
+        self.send({"answered": True})
 
     def _asked(self, widget: Any, content: Mapping[str, Any], buffers: list[Any]) -> None:
         super()._asked(widget, content, buffers)
@@ -85,3 +87,4 @@ class TraceExplorer(Timeline):
                 self.export(round(stretch[0]), round(stretch[1]))
             except OSError as error:
                 self.tables = [sentence_table(f"Not written: {error}")]
+            self.send({"answered": True})

@@ -1,18 +1,20 @@
 """What the design bench draws of a simulation: columns for the canvas, tables beside it. No markup.
 
-Times are seconds since the start of the batch, rounded to milliseconds: a screen shows no more.
+Times are seconds since the start of the batch. What is drawn can be made of a simulation that is still going on.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from cuzklab.report.theme import colour_of_worker, colours_apart
 from cuzklab.simulate import Simulation
+from cuzklab.trace import Recorder
 from cuzklab.trace.metrics import CALL, KINDS
 from cuzklab.units import METRIC_KINDS, format_seconds, format_size, format_value
+from cuzklab.workbench.packed import Column, Texts, places, reals
 
 _NS = 1e-9
 _HIDDEN = ("jobs", "results", "synthesised")  # queues that an idle engine waits at; their waits are no contention
@@ -21,6 +23,8 @@ _CAPTIONS = {"prove_time": "prove time", "peak_vram": "peak device memory", "pea
 # Of these more is better; of the others less.
 MORE_IS_BETTER = ("call_occupancy", "kernel_occupancy")
 
+Device = Mapping[str, Any]
+
 
 def picture(simulation: Simulation) -> dict[str, Any]:
     """Everything that is drawn and tabulated at once, after each move of a slider.
@@ -28,28 +32,49 @@ def picture(simulation: Simulation) -> dict[str, Any]:
     Returns
     -------
     dict
-        `lanes`, `bars`, `waits`, `vram`, `locks`, `metrics`, `outcome`, `explanation`, `conditions`, `end_s`, `notes`:
-        what JSON can hold.
+        That of `chart`, and `locks`, `metrics`, `outcome`, `explanation`, `conditions`, `notes`.
     """
-    recorder = simulation.recorder
-    spans, kernels, locks, waits, vram = map(recorder.table, ("spans", "kernels", "locks", "waits", "vram"))
-    lanes = _lanes(spans, locks, simulation.devices)
-    bars, names = _bars(lanes, spans, kernels, locks)
-    end_s = max((_last(table, column) for table, column in ((spans, "end"), (waits, "end"), (vram, "time"))), default=0)
+    drawn = chart(simulation.recorder, simulation.devices)
     return {
+        **drawn,
         "outcome": simulation.outcome,
         "explanation": simulation.explanation,
-        "end_s": round(end_s, 3),
+        "locks": locks(simulation.recorder, drawn["end_s"]),
+        "metrics": metrics(simulation),
+        "conditions": {key: value for key, value in simulation.conditions.items() if key != "seed"},
+        "notes": list(simulation.notes),
+    }
+
+
+def chart(recorder: Recorder, devices: Sequence[Device]) -> dict[str, Any]:
+    """What the canvas draws of the rows that are recorded so far.
+
+    Parameters
+    ----------
+    recorder : Recorder
+    devices : sequence of mapping
+        `index`, `vram_limit_bytes` and `margin_bytes` of each.
+
+    Returns
+    -------
+    dict
+        `lanes`, `names` and `colours` of bars; `bars` and `waits` as columns (see `packed`), their texts in `texts`;
+        `vram`; `end_s`. What JSON and bytes can hold.
+    """
+    rows = recorder.rows
+    lanes = _lanes(rows, devices)
+    texts = Texts()
+    bars, names = _bars(lanes, rows, texts)
+    waits = _waits(lanes, rows["waits"], texts)
+    return {
+        "end_s": round(_end_ns(rows) * _NS, 3),
         "lanes": lanes,
         "names": names,
         "colours": _colours(names),
         "bars": bars,
-        "waits": _waits(lanes, waits),
-        "vram": _vram(vram, simulation),
-        "locks": _locks(locks, end_s),
-        "metrics": metrics(simulation),
-        "conditions": {key: value for key, value in simulation.conditions.items() if key != "seed"},
-        "notes": list(simulation.notes),
+        "waits": waits,
+        "texts": list(texts),
+        "vram": _vram(rows["vram"], devices[0]),
     }
 
 
@@ -70,26 +95,24 @@ def metrics(simulation: Simulation) -> list[dict[str, Any]]:
     return rows
 
 
-def _strings(table: pa.Table, column: str) -> list[str]:
-    return table.column(column).to_pylist()
+def _end_ns(rows: Mapping[str, Sequence[Any]]) -> int:
+    return max(
+        (max(map(attrgetter(column), rows[table])) for table, column in _LASTS if rows[table]),
+        default=0,
+    )
 
 
-def _seconds(table: pa.Table, column: str) -> np.ndarray:
-    return table.column(column).to_numpy().astype(np.float64) * _NS
+_LASTS = (("spans", "end"), ("waits", "end"), ("vram", "time"))
 
 
-def _last(table: pa.Table, column: str) -> float:
-    return float(_seconds(table, column).max()) if len(table) else 0.0
+def _root(name: str) -> str:
+    return name.partition("/")[0]
 
 
-def _root(names: Sequence[str]) -> list[str]:
-    return [name.partition("/")[0] for name in names]
-
-
-def _lanes(spans: pa.Table, locks: pa.Table, devices: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def _lanes(rows: Mapping[str, Sequence[Any]], devices: Sequence[Device]) -> list[dict[str, str]]:
     """Devices, then locks, then the workers of devices, then those of synthesis."""
-    workers = sorted({name for name in _root(_strings(spans, "worker")) if name}, key=_natural)
-    held = sorted(set(_strings(locks, "lock")))
+    workers = sorted({_root(name) for name in {row.worker for row in rows["spans"]} if name}, key=_natural)
+    held = sorted({row.lock for row in rows["locks"]})
     cards = [f"gpu{device['index']}" for device in devices]
     gpu = [name for name in workers if name.startswith("gpu")]
     return [
@@ -106,47 +129,35 @@ def _natural(name: str) -> tuple[str, int, str]:
 
 
 def _bars(
-    lanes: list[dict[str, str]], spans: pa.Table, kernels: pa.Table, locks: pa.Table
-) -> tuple[dict[str, list[Any]], list[str]]:
-    """Bars as columns: lane, start, length, and the index of the name."""
+    lanes: list[dict[str, str]], rows: Mapping[str, Sequence[Any]], texts: Texts
+) -> tuple[dict[str, Column], list[str]]:
+    """Bars as columns in order of lane and time, and the names that they refer to."""
     at = {(lane["kind"], lane["name"]): number for number, lane in enumerate(lanes)}
-    kind_of = {lane["name"]: lane["kind"] for lane in lanes}
-    names: dict[str, int] = {}
-    found: list[tuple[int, float, float, int, str]] = []
-
-    def add(key: tuple[str, str], start: float, end: float, name: str, partition: str) -> None:
-        if key in at and end > start:
-            found.append((at[key], start, end, names.setdefault(name, len(names)), partition))
-
-    for start, end, name, category, worker, partition in zip(
-        _seconds(spans, "start"), _seconds(spans, "end"), _strings(spans, "name"), _strings(spans, "category"),
-        _root(_strings(spans, "worker")), _strings(spans, "partition"),
-    ):  # fmt: skip
-        if category != CALL and category != "gpu":
-            add((kind_of.get(worker, ""), worker), start, end, name, partition)
-    for start, end, name, device, partition, worker in zip(
-        _seconds(kernels, "start"), _seconds(kernels, "end"), _strings(kernels, "name"),
-        _strings(kernels, "device"), _strings(kernels, "partition"), _root(_strings(kernels, "worker")),
-    ):  # fmt: skip
-        add(("device", f"gpu{device}"), start, end, name, partition)
-        add(("worker", worker), start, end, name, partition)
-    if len(locks):
-        held = locks.filter(pa.compute.is_valid(locks.column("acquired")))
-        ends = pa.compute.fill_null(held.column("released"), int(_last(spans, "end") / _NS))
-        for lock, start, end, worker, partition in zip(
-            _strings(held, "lock"), _seconds(held, "acquired"), ends.to_numpy() * _NS, _root(_strings(held, "worker")),
-            _strings(held, "partition"),
-        ):  # fmt: skip
-            add(("lock", lock), start, end, _HELD + worker, partition)
-    found.sort(key=lambda bar: (bar[0], bar[1]))
-    columns = list(zip(*found)) or [(), (), (), (), ()]
+    of_worker = {lane["name"]: number for number, lane in enumerate(lanes) if lane["kind"] in ("worker", "synthesis")}
+    names = Texts()
+    found = [
+        (of_worker[worker], row.start, row.end, names(row.name), texts(row.partition))
+        for row in rows["spans"]
+        if row.category != CALL and row.category != "gpu" and (worker := _root(row.worker)) in of_worker
+    ]
+    for row in rows["kernels"]:
+        bar = row.start, row.end, names(row.name), texts(row.partition)
+        for lane in (at.get(("device", f"gpu{row.device}")), of_worker.get(_root(row.worker))):
+            if lane is not None:
+                found.append((lane, *bar))
+    last = max((row.end for row in rows["spans"]), default=0)
+    found += [
+        (at["lock", row.lock], row.acquired, last if row.released is None else row.released,
+         names(_HELD + _root(row.worker)), texts(row.partition))
+        for row in rows["locks"] if row.acquired is not None
+    ]  # fmt: skip
+    columns = np.array([bar for bar in found if bar[2] > bar[1]], dtype=np.int64).reshape(-1, 5)
+    columns = columns[np.lexsort((columns[:, 1], columns[:, 0]))]
+    lane, start, end, name, partition = columns.T
     return {
-        "lane": list(columns[0]),
-        "start": [round(value, 3) for value in columns[1]],
-        "length": [round(end - start, 3) for start, end in zip(columns[1], columns[2])],
-        "name": list(columns[3]),
-        "partition": list(columns[4]),
-    }, list(names)
+        "lane": places(lane), "start": reals(start * _NS), "length": reals((end - start) * _NS), "name": places(name),
+        "partition": places(partition),
+    }, list(names)  # fmt: skip
 
 
 def _colours(names: Sequence[str]) -> list[str]:
@@ -155,34 +166,31 @@ def _colours(names: Sequence[str]) -> list[str]:
     return [apart.get(name) or colour_of_worker(name.removeprefix(_HELD), holders) for name in names]
 
 
-def _waits(lanes: list[dict[str, str]], waits: pa.Table) -> dict[str, list[Any]]:
+def _waits(lanes: list[dict[str, str]], waits: Sequence[Any], texts: Texts) -> dict[str, Column]:
     """Waits of the devices' workers, but for those in which there was nothing to do."""
     at = {lane["name"]: number for number, lane in enumerate(lanes) if lane["kind"] == "worker"}
-    rows = [
-        (at[worker], round(start, 3), round(end - start, 3), kind, on, holder)
-        for start, end, kind, on, holder, worker in zip(
-            _seconds(waits, "start"), _seconds(waits, "end"), _strings(waits, "kind"), _strings(waits, "on"),
-            _strings(waits, "holder"), _strings(waits, "worker"),
-        )
-        if worker in at and end > start and on not in _HIDDEN
-    ]  # fmt: skip
-    columns = list(zip(*rows)) or [(), (), (), (), (), ()]
-    return {name: list(column) for name, column in zip(("lane", "start", "length", "kind", "on", "holder"), columns)}
+    shown = sorted(
+        (row for row in waits if row.worker in at and row.end > row.start and row.on not in _HIDDEN),
+        key=attrgetter("start"),
+    )
+    return {
+        "lane": places([at[row.worker] for row in shown]),
+        "start": reals([row.start * _NS for row in shown]),
+        "length": reals([(row.end - row.start) * _NS for row in shown]),
+        **{name: texts.places([getattr(row, name) for row in shown]) for name in ("kind", "on", "holder")},
+    }
 
 
-def _vram(vram: pa.Table, simulation: Simulation) -> dict[str, Any]:
+def _vram(rows: Sequence[Any], device: Device) -> dict[str, Any]:
     """The sum of live allocations after each change, and the limit; of the first device."""
-    device = simulation.devices[0]
-    limit_bytes = int(device["vram_limit_bytes"])
-    first = vram.filter(pa.compute.equal(vram.column("device"), int(device["index"]))) if len(vram) else vram
-    live = first.column("live").to_numpy() if len(first) else np.zeros(0, np.int64)
-    failed = [
-        round(time, 3) for time, op in zip(_seconds(first, "time"), _strings(first, "op")) if op == "fail"
-    ]  # fmt: skip
+    limit_bytes, index = int(device["vram_limit_bytes"]), int(device["index"])
+    first = [(row.time, row.live) for row in rows if row.device == index]
+    time, live = np.array(first, dtype=np.int64).reshape(-1, 2).T
+    failed = [round(row.time * _NS, 3) for row in rows if row.device == index and row.op == "fail"]
     peak = int(live.max()) if len(live) else 0
     return {
-        "time": np.round(_seconds(first, "time"), 3).tolist(),
-        "gib": np.round(live / (1 << 30), 3).tolist(),
+        "time": reals(time * _NS),
+        "gib": reals(live / (1 << 30)),
         "limit_gib": round(limit_bytes / (1 << 30), 3),
         "margin_gib": round(int(device["margin_bytes"]) / (1 << 30), 3),
         "failed": failed,
@@ -193,27 +201,23 @@ def _vram(vram: pa.Table, simulation: Simulation) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _locks(locks: pa.Table, end_s: float) -> list[dict[str, Any]]:
+def locks(recorder: Recorder, end_s: float) -> list[dict[str, Any]]:
     """Each lock: how often it was waited for, how long in all and at the most, and the share of time it was held."""
-    rows = []
-    if not len(locks):
-        return rows
-    last_ns = int(end_s / _NS)
-    requested = locks.column("requested").to_numpy()
-    acquired = pa.compute.fill_null(locks.column("acquired"), last_ns).to_numpy()
-    released = pa.compute.fill_null(locks.column("released"), last_ns).to_numpy()
-    given_up = pa.compute.is_null(locks.column("acquired")).to_numpy()
-    names = np.array(_strings(locks, "lock"))
-    for name in sorted(set(names.tolist())):
-        mine = names == name
-        wait = (acquired - requested)[mine] * _NS
-        hold = np.where(given_up, 0, released - acquired)[mine] * _NS
-        rows.append(
+    last = round(end_s / _NS)
+    uses: dict[str, list[tuple[int, int]]] = {}
+    for row in recorder.rows["locks"]:
+        acquired = last if row.acquired is None else row.acquired
+        held = 0 if row.acquired is None else (last if row.released is None else row.released) - acquired
+        uses.setdefault(row.lock, []).append((acquired - row.requested, held))
+    found = []
+    for name, times in sorted(uses.items()):
+        wait_s, held_s = (sum(part) * _NS for part in zip(*times))
+        found.append(
             {
-                "lock": name, "uses": int(mine.sum()), "waited": int((wait > 0).sum()),
-                "wait_s": float(wait.sum()), "wait": format_seconds(float(wait.sum())),
-                "longest": format_seconds(float(wait.max())),
-                "held": f"{float(hold.sum()) / end_s:.1%}" if end_s else "0 %",
+                "lock": name, "uses": len(times), "waited": sum(wait > 0 for wait, _ in times),
+                "wait_s": wait_s, "wait": format_seconds(wait_s),
+                "longest": format_seconds(max(wait for wait, _ in times) * _NS),
+                "held": f"{held_s / end_s:.1%}" if end_s else "0 %",
             }
         )  # fmt: skip
-    return rows
+    return found

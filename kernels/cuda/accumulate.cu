@@ -1,4 +1,4 @@
-// Mixed additions, the bulk of the work: bucket sums of an MSM, and masked sums.
+// Mixed additions, the bulk of the work: bucket sums of an MSM, masked sums, multiples of a fixed base.
 //
 // Four warps a scheduler hide a multiply's latency, and the loads of points, which are short beside an addition.
 #include "points.cuh"
@@ -57,5 +57,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
   sum = Sum::infinity();
 #pragma unroll 1
   for (u32 i = t; i < n; i += gridDim.x * THREADS) add(sum, points[list[i]]);
+  sums[t] = sum;
+}
+
+// sums[t] = scalar t times a fixed base, 16 bits at a time: entry (w << 16) + d of the table is d · 2^(16w) times the base,
+// infinity for d = 0. Grid: for at least n threads.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+    multiply_base(const Point* table, const unsigned short* scalars, u32 n, Sum* sums) {
+  const u32 t = blockIdx.x * THREADS + threadIdx.x;
+  if (t >= n) return;
+  const unsigned short* digits = scalars + u64(t) * 16;
+  SUM_OF_THREAD(sum);
+  sum = Sum::infinity();
+#pragma unroll 1
+  for (u32 w = 0; w < 16; w++) add(sum, table[(w << 16) + digits[w]]);
   sums[t] = sum;
 }

@@ -1,4 +1,5 @@
 // Multiples of fixed points: row j of a table holds 2^(shift · j) · P_i, so that windows of an MSM can share buckets.
+// And what brings sums back to affine points.
 #define CALLED_PRODUCTS 1  // one copy of the multiply: doublings are a loop
 #include "points.cuh"
 
@@ -58,6 +59,33 @@ extern "C" __global__ void __launch_bounds__(128, GROUP == 2 ? 2 : 4)
     const Coordinate square = own.squared();
     const Point p = to[i];
     to[i] = {canonical(p.x * square), canonical(p.y * (square * own))};
+    if (i == first) break;
+  }
+}
+
+// to_i = sum_i, affine and canonical, as above; `products` is scratch of n coordinates. Grid: any.
+extern "C" __global__ void __launch_bounds__(128, GROUP == 2 ? 2 : 4)
+    to_affine(const Sum* sums, u32 n, Coordinate* products, Point* to) {
+  const u32 first = blockIdx.x * 128 + threadIdx.x, stride = gridDim.x * 128;
+  if (first >= n) return;
+  Coordinate product = Coordinate::one();
+#pragma unroll 1
+  for (u32 i = first; i < n; i += stride) {
+    products[i] = product;
+    if (!sums[i].is_infinity()) product = product * sums[i].zzz;
+  }
+  Coordinate inverted = inverse(product);
+  const u32 last = first + (n - 1 - first) / stride * stride;
+#pragma unroll 1
+  for (u32 i = last;; i -= stride) {
+    const Sum sum = sums[i];
+    if (sum.is_infinity()) {
+      to[i] = Point::infinity();
+    } else {
+      const Coordinate own = inverted * products[i], by_z = own * sum.zz;  // 1 / ZZZ and ZZ / ZZZ
+      inverted = inverted * sum.zzz;
+      to[i] = {canonical(sum.x * by_z.squared()), canonical(sum.y * own)};
+    }
     if (i == first) break;
   }
 }

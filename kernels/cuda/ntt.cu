@@ -12,6 +12,11 @@
 // their own over elements in shared memory: straight-line code outgrows the instruction cache, and a called multiply
 // spends a fifth of the multiplier on moving arguments.
 // Elements are below 2r between passes, canonical after ntt_rows.
+//
+// With IN_PLACE ntt_rows leaves results where it read, so index (k1·N2 + k2)·N3 + k3 holds frequency k1 + N1·(k2 + N2·k3)
+// and nothing needs a second buffer. The way back from there is the mirror image: rows, then columns over n2, then over n1,
+// each but the last followed by the factors that the next one would read (FACTORS_ON_EXIT); it ends in natural order.
+// With SPLIT_FACTORS they are products of two small tables' entries instead of one entry of a table as long as the data.
 #include "../field/field_ptx.cuh"
 
 #ifndef LOG_R
@@ -20,13 +25,22 @@
 #ifndef LOG_C
 #define LOG_C 2
 #endif
+#ifndef IN_PLACE
+#define IN_PLACE 0
+#endif
+#ifndef FACTORS_ON_EXIT
+#define FACTORS_ON_EXIT 0
+#endif
+#ifndef SPLIT_FACTORS
+#define SPLIT_FACTORS 0
+#endif
 #ifndef BLOCKS_PER_SM
 #define BLOCKS_PER_SM (THREADS < 128 ? 4 : 512 / THREADS)
 #endif
 
 // Products side by side, each a chain of dependent steps.
 #ifndef FACTORS_AT_ONCE
-#define FACTORS_AT_ONCE (LOG_R == 9 ? 8 : 2)  // 2^9 has one kind of step, so code has room
+#define FACTORS_AT_ONCE (LOG_R == 9 && !SPLIT_FACTORS ? 8 : 2)  // 2^9 has one kind of step, so code has room
 #endif
 
 namespace {
@@ -145,6 +159,12 @@ __device__ __forceinline__ u32 frequency(u32 lane, u32 e) {
   return low + ((e & (last_radix - 1)) << done);
 }
 
+// Where the last step leaves a frequency.
+__device__ __forceinline__ u32 place_of(u32 k) {
+  const u32 low = k & ((1u << done) - 1), g = done == 6 ? (low >> 3) + ((low & 7) << 3) : low;
+  return (g << last_log_radix) + (k >> done);
+}
+
 template <u32 log_radix>
 __device__ __forceinline__ void in_order(Fr* x) {
   Fr y[each];
@@ -154,28 +174,57 @@ __device__ __forceinline__ void in_order(Fr* x) {
   for (u32 e = 0; e < each; e++) x[e] = y[e];
 }
 
+// Factors of elements by their index in the data: table[(i >> shift) & mask], and where that is split, times the entry
+// of a second table for the bits above `rest` and the lowest `bits` ones.
+struct Factors {
+  const Fr* table;
+  u32 shift, mask;
+  FN const Fr* at(u32 i) const { return table + ((i >> shift) & mask); }
+#if SPLIT_FACTORS
+  const Fr* second;
+  u32 rest, bits, second_mask;
+  FN const Fr* second_at(u32 i) const {
+    return second + (((i >> rest << bits) | (i & ((1u << bits) - 1))) & second_mask);
+  }
+#endif
+};
+#if SPLIT_FACTORS
+#define FACTORS_PARAMETERS const Fr *factors, u32 shift, u32 mask, const Fr *second, u32 rest, u32 bits, u32 second_mask
+#define FACTORS_ARGUMENT (Factors{factors, shift, mask, second, rest, bits, second_mask})
+#else
+#define FACTORS_PARAMETERS const Fr *factors, u32 shift, u32 mask
+#define FACTORS_ARGUMENT (Factors{factors, shift, mask})
+#endif
+
 // All steps. The tile holds the input, each element put by the thread of (lane0, column0) that owns its row in step 0.
-// entry: factors of the first step, at entry_at(e); exit: factors by frequency. Either may be null.
-// emit(frequency, value) takes the results of (lane, column).
-template <class EntryAt, class Emit>
+// factors: of the elements read, by from_index(e), or on exit of the results, by to_index(frequency). exit: factors by
+// frequency. Either table may be null. emit(frequency, value) takes the results of (lane, column).
+template <class FromIndex, class ToIndex, class Emit>
 __device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column, const Known* roots, const Known* twiddle,
-                                    const Fr* entry, EntryAt entry_at, const Fr* exit, Emit emit) {
+                                    const Factors& factors, FromIndex from_index, ToIndex to_index, const Fr* exit,
+                                    Emit emit) {
+  const Fr* entry = FACTORS_ON_EXIT ? nullptr : factors.table;
   constexpr u32 last = steps == 0 ? 0 : steps - 1;
   u32 own_lane = lane0, own_column = column0;
 #pragma unroll 1
   for (u32 step = 0;; step++) {
     const u32 place = step < steps ? step : last;
     if (step == 0 || step == steps) {
-      const Fr* table = step == 0 ? entry : exit;
+      const bool first = step == 0 && steps != 0;  // a single point has no powers but the zeroth
+      const Fr* table = first ? entry : exit;
       if (table != nullptr) {
-        const auto at = [&](u32 e) { return step == 0 ? entry_at(e) : frequency(own_lane, e); };
-        Fr next = load_table(table + at(0));
+        const auto at = [&](u32 e) { return first ? factors.at(from_index(e)) : table + frequency(own_lane, e); };
+        Fr next = load_table(at(0));
 #pragma unroll FACTORS_AT_ONCE
         for (u32 e = 0; e < each; e++) {
           const Fr factor = next;
-          if (e + 1 < each) next = load_table(table + at(e + 1));
+          if (e + 1 < each) next = load_table(at(e + 1));
           const u32 row = row_of(place, own_lane, e);
-          put(row, own_column, get(row, own_column).times(factor));
+          Fr x = get(row, own_column).times(factor);
+#if SPLIT_FACTORS
+          if (first) x = x.times(load_table(factors.second_at(from_index(e))));
+#endif
+          put(row, own_column, x);
         }
       }
       if (step == steps) break;
@@ -210,17 +259,35 @@ __device__ __forceinline__ void run(u32 lane0, u32 column0, u32 lane, u32 column
     if (step == 0 || step + 1 < steps) __syncthreads();
     own_lane = lane, own_column = column;
   }
+#if IN_PLACE
+  __syncthreads();  // results leave in the order of their frequencies, so that stores are of whole cache lines
+#endif
+  const auto emitted = [&](u32 e) { return IN_PLACE ? lane + e * lanes : frequency(lane, e); };
+  const auto result = [&](u32 e) { return get(IN_PLACE ? place_of(emitted(e)) : row_of(last, lane, e), column); };
+#if FACTORS_ON_EXIT
+  Fr next = load_table(factors.at(to_index(emitted(0))));
+#pragma unroll FACTORS_AT_ONCE
+  for (u32 e = 0; e < each; e++) {
+    const Fr factor = next;
+    if (e + 1 < each) next = load_table(factors.at(to_index(emitted(e + 1))));
+    Fr x = result(e).times(factor);
+#if SPLIT_FACTORS
+    x = x.times(load_table(factors.second_at(to_index(emitted(e)))));
+#endif
+    emit(emitted(e), x);
+  }
+#else
 #pragma unroll
-  for (u32 e = 0; e < each; e++) emit(frequency(lane, e), get(row_of(last, lane, e), column));
+  for (u32 e = 0; e < each; e++) emit(emitted(e), result(e));
+#endif
 }
 
 }  // namespace
 
-// Data as [outer][2^LOG_R][inner]. Grid: outer · inner / columns_of_tile. Factor of the element at data index i:
-// entry[(i >> entry_shift) & entry_mask]. from == to is allowed: a tile writes where it read.
+// Data as [outer][2^LOG_R][inner]. Grid: outer · inner / columns_of_tile. from == to is allowed: a tile writes where it
+// read. Elements at data index i are multiplied by factors[(i >> shift) & mask], on entry or on exit.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    ntt_columns(const Fr* from, Fr* to, u32 log_inner, const Known* roots, const Known* twiddle, const Fr* entry,
-                u32 entry_shift, u32 entry_mask) {
+    ntt_columns(const Fr* from, Fr* to, u32 log_inner, const Known* roots, const Known* twiddle, FACTORS_PARAMETERS) {
   const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
   const u32 tiles = (1u << log_inner) >> LOG_C;
   const u32 outer = blockIdx.x / tiles, inner = (blockIdx.x % tiles << LOG_C) + column;
@@ -231,16 +298,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 #pragma unroll
   for (u32 e = 0; e < each; e++) put(row_of(0, lane, e), column, x[e]);
   run(
-      lane, column, lane, column, roots, twiddle, entry,
-      [&](u32 e) { return ((base + (row_of(0, lane, e) << log_inner)) >> entry_shift) & entry_mask; }, nullptr,
-      [&](u32 k, const Fr& value) { store(to + base + (k << log_inner), value); });
+      lane, column, lane, column, roots, twiddle, FACTORS_ARGUMENT,
+      [&](u32 e) { return base + (row_of(0, lane, e) << log_inner); }, [&](u32 k) { return base + (k << log_inner); },
+      nullptr, [&](u32 k, const Fr& value) { store(to + base + (k << log_inner), value); });
 }
 
 // Data as [2^log_high][2^log_low][2^LOG_R] to [2^LOG_R][2^log_low][2^log_high]. Grid: 2^(log_high + log_low − LOG_C).
-// exit[k] is a factor of frequency k.
+// factors as above; exit[k] is a factor of frequency k. IN_PLACE: from == to, log_low is 0, results are below 2r.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    ntt_rows(const Fr* from, Fr* to, u32 log_high, u32 log_low, const Known* roots, const Known* twiddle, const Fr* entry,
-             u32 entry_shift, u32 entry_mask, const Fr* exit) {
+    ntt_rows(const Fr* from, Fr* to, u32 log_high, u32 log_low, const Known* roots, const Known* twiddle,
+             FACTORS_PARAMETERS, const Fr* exit) {
   const u32 lane0 = threadIdx.x & (lanes - 1), column0 = threadIdx.x / lanes;
   const u32 column = threadIdx.x & (columns_of_tile - 1), lane = threadIdx.x >> LOG_C;
   const u32 tiles = (1u << log_high) >> LOG_C;
@@ -251,9 +318,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
   for (u32 e = 0; e < each; e++) x[e] = load(from + base + row_of(0, lane0, e));
 #pragma unroll
   for (u32 e = 0; e < each; e++) put(row_of(0, lane0, e), column0, x[e]);
-  const u32 target = (low << log_high) + high + column;
+#if IN_PLACE
+  const auto target = [&](u32 k) { return ((high + column) << LOG_R) + k; };
+#else
+  const u32 first = (low << log_high) + high + column;
+  const auto target = [&](u32 k) { return first + (k << (log_high + log_low)); };
+#endif
   run(
-      lane0, column0, lane, column, roots, twiddle, entry,
-      [&](u32 e) { return ((base + row_of(0, lane0, e)) >> entry_shift) & entry_mask; }, exit,
-      [&](u32 k, const Fr& value) { store(to + target + (k << (log_high + log_low)), value.reduced()); });
+      lane0, column0, lane, column, roots, twiddle, FACTORS_ARGUMENT, [&](u32 e) { return base + row_of(0, lane0, e); },
+      target, exit,
+      [&](u32 k, const Fr& value) { store(to + target(k), IN_PLACE ? value : value.reduced()); });
 }

@@ -24,11 +24,11 @@ extern "C" __global__ void ntt_factors(Fr* table, u32 log_rows, u32 log_columns,
   }
 }
 
-// a_i ← a_i · b_i − c_i as a plain integer.
+// a_i ← a_i · b_i − c_i as a plain integer; elements below 2r.
 extern "C" __global__ void ntt_quotient(Fr* a, const Fr* b, const Fr* c, u64 n) {
   const u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= n) return;
   Fr unit = Fr::zero();
   unit.l[0] = 1;
-  a[i] = (a[i].times(b[i]) - c[i]).times(unit).reduced();
+  a[i] = (a[i] * b[i] - c[i]).times(unit).reduced();
 }

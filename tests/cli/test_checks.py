@@ -200,7 +200,7 @@ def test_failures_say_where(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("urgent", "message"),
-    [("winningpost", "write WORKLOAD@N"), ("@3", "write WORKLOAD@N"), ("nothing@3", "no workloads profile 'nothing'"),
+    [("winningpost", "write WORKLOAD@N"), ("@3", "write WORKLOAD@N"), ("nothing@3", "no workload 'nothing'"),
      ("winningpost@11", "winningpost arrives after 11 partitions; the batch has 10")],
 )  # fmt: skip
 def test_an_urgent_proof_that_makes_no_sense_is_one_line(urgent, message):

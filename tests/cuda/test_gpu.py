@@ -81,20 +81,39 @@ def test_a_large_transform_returns():
     assert bool((x == y).all())
 
 
-@pytest.mark.parametrize("log_n", [0, 1, 5, 12, 16])
-def test_h_polynomial(log_n):
+@pytest.mark.parametrize("log_n", [*range(21), 22])
+@pytest.mark.parametrize("function", ["h_polynomial", "h_coefficients"])
+def test_quotients_of_every_size(function, log_n):
+    a, b, c = (fr(1 << log_n, seed) for seed in (1, 2, 3))
+    wanted = getattr(host, function)(a.copy(), b.copy(), c.copy())
+    assert (getattr(cuda, function)(a.copy(), b.copy(), c.copy()) == wanted).all()
+
+
+@pytest.mark.parametrize("log_n", [19, 20, 21, 22])
+def test_quotients_with_split_tables(log_n, monkeypatch):
+    """As from 2^25 points on, at sizes that the host does in reasonable time."""
+    from cuzklab.backends.cuda import quotient
+
+    monkeypatch.setattr(quotient, "_LARGEST_TABLE_LOG2", 18)
+    cuda.release_tables()
     a, b, c = (fr(1 << log_n, seed) for seed in (1, 2, 3))
     wanted = host.h_polynomial(a.copy(), b.copy(), c.copy())
-    assert (cuda.h_polynomial(a.copy(), b.copy(), c.copy()) == wanted).all()
+    assert (cuda.h_polynomial(a, b, c) == wanted).all()
+    cuda.release_tables()
 
 
-@pytest.mark.parametrize("log_n", [0, 1, 5, 12, 16])
-def test_h_coefficients(log_n):
-    from cuzklab.backends.cuda.backend import CudaBackend
+def test_a_quotient_needs_its_vectors_and_little_else():
+    import cupy
 
-    a, b, c = (fr(1 << log_n, seed) for seed in (1, 2, 3))
-    wanted = host.h_coefficients(a.copy(), b.copy(), c.copy())
-    assert (CudaBackend().h_coefficients(a.copy(), b.copy(), c.copy()) == wanted).all()
+    log_n = 25
+    vectors = [cupy.asarray(fr(1 << 16, seed)) for seed in (1, 2, 3)]
+    vectors = [cupy.tile(each, (1 << (log_n - 16), 1)) for each in vectors]
+    cuda.release_tables()
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    before = pool.total_bytes()
+    cuda.h_polynomial(*vectors)
+    assert pool.total_bytes() - before < 64 << 20
 
 
 def hostile_scalars(kind, n):
@@ -191,6 +210,35 @@ def test_batches_streamed_from_the_host(group, kind, monkeypatch):
     k[5000] = ints_to_limbs([FR_MODULUS], 4)
     with pytest.raises(ValueError, match="element 5000 is not below"):
         run(cupy.asarray(p), k)
+
+
+@pytest.mark.parametrize("most_bytes", [64 << 20, 160 << 20, 2 << 30])
+@pytest.mark.parametrize("on_device", [True, False])
+def test_sums_keep_to_the_memory_that_is_left(most_bytes, on_device):
+    """The scalars of H's MSM are on the device already, those of a tail come with the points."""
+    import cupy
+
+    from cuzklab.backends.cuda.backend import CudaBackend, batch_within
+    from cuzklab.backends.cuda.workspace import Workspace
+
+    n = (1 << 19) + 5
+    p, k = np.resize(points("g1", 20_000), (n, 12)), fr(n, 4)
+    given = cupy.asarray(k) if on_device else k
+    workspace = Workspace(cupy.cuda)
+    workspace.allow(most_bytes)
+    with workspace.current():
+        got = CudaBackend().msm_g1(p, given)
+    assert (got == host.msm_g1(p, k)).all()
+    assert workspace.peak_bytes <= most_bytes
+    unlimited = Workspace(cupy.cuda)
+    unlimited.allow(1 << 40)
+    with unlimited.current():
+        CudaBackend().msm_g1(p, given)
+    bits, size = batch_within(None, n, 96 if on_device else 128)
+    from cuzklab.backends.cuda import buckets
+
+    most = buckets.scratch_bytes("g1", buckets.shape(n, bits, size), size, 96 if on_device else 128)
+    assert 0.5 * most < unlimited.peak_bytes <= most
 
 
 def test_scalars_beyond_r_are_refused():

@@ -5,7 +5,7 @@ import pytest
 
 from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS
-from cuzklab.backends.cuda import bench, buckets, msm, transform
+from cuzklab.backends.cuda import backend, bench, buckets, msm, quotient, transform
 from cuzklab.backends.cuda import multiples as store
 from cuzklab.backends.host.field import fp_constant
 
@@ -16,12 +16,12 @@ def test_passes_multiply_to_the_size_and_fit_a_tile(log_n):
     assert sum(sizes) == log_n
     assert max(sizes) <= 9 and len(sizes) == max(1, -(-log_n // 9))
     rest = log_n
-    for log_rows, columns in transform._shapes(log_n)[:-1]:
+    for log_rows, columns in transform.shapes_of(log_n)[:-1]:
         rest -= log_rows
         assert columns <= rest
-    log_rows, columns = transform._shapes(log_n)[-1]
+    log_rows, columns = transform.shapes_of(log_n)[-1]
     assert columns <= (sizes[0] if len(sizes) > 1 else 0)
-    assert all(32 << (rows + cols) <= 64 << 10 for rows, cols in transform._shapes(log_n))
+    assert all(32 << (rows + cols) <= 64 << 10 for rows, cols in transform.shapes_of(log_n))
 
 
 @pytest.mark.parametrize("bits", range(2, 23))
@@ -41,6 +41,19 @@ def test_limits_of_the_kernels_hold(points):
     assert cut.buckets < 1 << 31
     assert min(points, msm._BATCH_POINTS) * cut.windows < 1 << 32
     assert cut.chunk & (cut.chunk - 1) == 0
+
+
+@pytest.mark.parametrize("log_n", range(5, 28))
+@pytest.mark.parametrize("most_gib", [0.25, 1, 4, 12])
+def test_sums_within_a_budget(log_n, most_gib):
+    """Whatever the size, a quarter of a GiB suffices; a card of 16 GiB with d_a and d_bc on it leaves four."""
+    n, most = 1 << log_n, int(most_gib * (1 << 30))
+    bits, size = backend.batch_within(most, n, 96)
+    assert buckets.scratch_bytes("g1", buckets.shape(n, bits, size), size, 96) <= most
+    usual = backend.batch_within(None, n, 96)
+    assert bits <= usual[0] and size <= usual[1]
+    if most_gib >= 4:
+        assert (bits, size) == usual
 
 
 @pytest.mark.parametrize("bits", range(2, 27))
@@ -76,6 +89,18 @@ def test_the_host_joins_the_windows(group):
             term[:] = np.concatenate([multiply(base, factor), unit, unit])
     got = buckets.host_sum(group, terms, np.array(shifts, np.uint32))
     assert (got == multiply(base, sum(factor << shift for factor, shift in zip(factors, shifts)))).all()
+
+
+@pytest.mark.parametrize("log_n", range(transform.MOST_LOG2 + 1))
+def test_tables_of_a_quotient_are_at_most_half_a_gib(log_n):
+    """Rows have the small tables, which are never split: the kernel of a split table is of columns."""
+    *columns, _ = transform.shapes_of(log_n)
+    digits, rest = [rows for rows, _ in columns], log_n
+    for position, rows in enumerate(digits):
+        rest -= rows
+        split = rows + rest > quotient._LARGEST_TABLE_LOG2
+        assert not split or position < len(digits) - 1
+        assert (rows + rest if not split else rows + rest - rest // 2) <= 24
 
 
 def test_floors_follow_from_counts():

@@ -157,15 +157,42 @@ class Stream:
         Stream.current.stream = self.before
 
 
+class OutOfMemoryError(MemoryError):
+    pass
+
+
 class MemoryPool:
+    """One that keeps what is freed, as CuPy's does, and refuses what goes beyond its limit."""
+
+    def __init__(self) -> None:
+        self.limit, self.used, self.free = 0, {}, []
+
     def malloc(self, size):
-        raise AssertionError("no kernel runs here")
+        if size in self.free:
+            self.free.remove(size)
+        elif self.limit and self.total_bytes() + size > self.limit:
+            raise OutOfMemoryError(f"{size} B beyond {self.limit} B")
+        block = object()
+        self.used[block] = size
+        return block
+
+    def give_back(self, block) -> None:
+        self.free.append(self.used.pop(block))
 
     def total_bytes(self) -> int:
-        return 0
+        return self.used_bytes() + sum(self.free)
+
+    def used_bytes(self) -> int:
+        return sum(self.used.values())
+
+    def set_limit(self, size) -> None:
+        self.limit = size
+
+    def get_limit(self) -> int:
+        return self.limit
 
     def free_all_blocks(self) -> None:
-        pass
+        self.free.clear()
 
 
 class Device:
@@ -182,6 +209,9 @@ class Device:
 class cuda:
     Device, Event, MemoryPool, MemoryPointer, Stream, runtime = Device, Event, MemoryPool, _Pointer, Stream, runtime
     Memory = _Memory
+
+    class memory:
+        OutOfMemoryError = OutOfMemoryError
 
     @staticmethod
     def MemoryAsync(size, stream):

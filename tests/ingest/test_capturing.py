@@ -16,6 +16,7 @@ from cuzklab.errors import BadInput
 from cuzklab.ingest import Options, import_file
 from cuzklab.ingest.capturing import attach
 from cuzklab.ingest.capturing import capture as take
+from cuzklab.ingest.capturing.agreement import agreement
 from cuzklab.ingest.capturing.alignment import Ranges, align
 from cuzklab.simulate import simulate
 from cuzklab.trace import Columns, Run, RunInfo, load_run, write_run
@@ -278,6 +279,26 @@ def test_a_capture_of_another_run_is_refused(simulated, tmp_path):
     with pytest.raises(BadInput, match="ran without NVTX"):
         attach(simulated, empty, tmp_path / "joined")
     assert not (tmp_path / "joined").exists()
+
+
+def test_agreement_is_told_stage_by_stage():
+    spans = pd.DataFrame(
+        [("h_msm", "gpu", 0, 100), ("h_msm", "gpu", 200, 320), ("prep_msm", "cpu", 0, 50), ("alloc", "memory", 0, 9)],
+        columns=["name", "category", "start", "end"],
+    )
+    theirs = pd.DataFrame({"start": [1000, 1, 1200], "end": [1051, 102, 1321]})
+    kernel = ["name", "span", "partition", "start", "end"]
+    both = ("k", "h_msm", "p0", 20, 90)
+    own = pd.DataFrame([("k", "h_msm", "p0", 10, 20), both, ("k", "h_msm", "p1", 1, 5)], columns=kernel)
+    alone = ("fill", "h_msm", "p0", 0, 99)  # CuPy's own
+    seen = pd.DataFrame([("k", "h_msm", "p0", 12, 20), both, ("k", "h_msm", "p1", 1, 4), alone], columns=kernel)
+    rows = agreement(spans, theirs, np.array([[0, 1], [1, 2], [2, 0], [3, 0]]), own, seen)
+    assert rows == [
+        {"stage": "h_msm", "count": 2, "own_ns": 220, "capture_ns": 222, "kernels": [3, 3], "own_device_ns": 84,
+         "capture_device_ns": 81},
+        {"stage": "prep_msm", "count": 1, "own_ns": 50, "capture_ns": 51, "kernels": None, "own_device_ns": None,
+         "capture_device_ns": None},
+    ]  # fmt: skip
 
 
 def test_ranges_that_repeat_too_regularly_are_refused():

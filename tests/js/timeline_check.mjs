@@ -5,6 +5,7 @@
 // CASE.json: {"module": text, "style": text, "traits": {...}, "picture": base64, "whole": base64 or null,
 //             "steps": [...]}; a step is one of
 //   {"point": [ms, y]}  {"click": [ms, y]}  {"drag": [ms, ms, y]}  {"keys": [...]}  {"search": text}  {"set": {trait: value}}
+//   {"press": button}  {"disconnect": true}: from here on no kernel answers
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -22,6 +23,8 @@ const context = await browser.newContext({
   colorScheme: rest.includes("--dark") ? "dark" : "light",
 });
 const page = await context.newPage();
+const downloads = [];
+page.on("download", (one) => downloads.push(one));
 const requests = [], errors = [];
 page.on("request", (request) => { if (!/^(blob|data|about):/.test(request.url())) requests.push(request.url()); });
 page.on("console", (message) => { if (["error", "warning"].includes(message.type())) errors.push(message.text()); });
@@ -29,17 +32,19 @@ page.on("pageerror", (error) => errors.push(String(error)));
 await page.goto("about:blank");
 await page.evaluate(async ({ module, style, traits, picture, whole }) => {
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
+  const answer = () => { if (!document.querySelector(".jupyter-widgets-disconnected")) setTimeout(() => model.fire("msg:custom", { answered: true }, []), 0); };
   const listeners = new Map(), state = { ...traits, picture: bytes(picture) };
   const model = {
     sent: [], saved: 0,
     get: (name) => state[name],
     set: (name, value) => { state[name] = value; model.fire(`change:${name}`); },
-    save_changes: () => { model.saved += 1; },
+    save_changes: () => { model.saved += 1; answer(); },
     on: (name, call) => listeners.set(name, [...(listeners.get(name) ?? []), call]),
     off: (name, call) => listeners.set(name, (listeners.get(name) ?? []).filter((one) => one !== call)),
     fire: (name, ...values) => (listeners.get(name) ?? []).forEach((call) => call(...values)),
     send: (content) => {
       model.sent.push(content);
+      if (content.ask === "export") answer();
       if (content.ask === "whole" && whole) setTimeout(() => model.fire("msg:custom", { whole: true }, [bytes(whole)]), 0);
     },
   };
@@ -85,6 +90,8 @@ for (const [number, step] of (data.steps ?? []).entries()) {
   }
   if (step.search !== undefined) await page.locator(".czt input").fill(step.search);
   if (step.set) await page.evaluate((traits) => { for (const [name, value] of Object.entries(traits)) window.model.set(name, value); }, step.set);
+  if (step.disconnect) await page.evaluate(() => document.body.classList.add("jupyter-widgets-disconnected"));
+  if (step.press) await page.getByRole("button", { name: step.press }).click();
   await settled();
   if (shots) await page.screenshot({ path: path.join(shots, `step-${number}.png`) });
   seen.push(await page.evaluate(() => {
@@ -106,6 +113,8 @@ const end = await page.evaluate(() => ({
   wide: document.documentElement.scrollWidth, view: document.documentElement.clientWidth,
   spans: Number(document.querySelector(".czt").dataset.spans), note: document.querySelector(".czt-title span").innerText,
 }));
+const files = [];
+for (const one of downloads) files.push({ name: one.suggestedFilename(), text: readFileSync(await one.path(), "utf8") });
 await page.evaluate(() => window.stop());
-console.log(JSON.stringify({ ...end, seen, requests, errors }));
+console.log(JSON.stringify({ ...end, seen, requests, errors, files }));
 await browser.close();

@@ -54,6 +54,9 @@ class SmallWorkload:
         self.meanwhile(f"{partition.name} {stage}.{part}")
         self._run(partition, f"{stage}.{part}" if part else stage)
 
+    def takes_arrivals(self, stage: str) -> bool:
+        return stage == "ntt_h"
+
     def streamed_bytes(self, partition: Partition, stage: str, part: str) -> int:
         return 64 if stage == "h_msm" else 0
 

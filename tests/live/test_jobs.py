@@ -3,8 +3,10 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
+from cuzklab.live import circuit as circuit_module
 from cuzklab.live.circuit import circuit_with_test_key
 from cuzklab.live.stages import Groth16, Means
 from cuzklab.policies.model import Partition
@@ -58,3 +60,28 @@ def test_a_partition_that_many_ask_for_is_made_once(circuit):
         jobs = list(pool.map(ask, [0, 2, 2, 2]))
     assert sorted(made) == [0, 1, 2]
     assert jobs[1] is jobs[2] is jobs[3] is not jobs[0]
+
+
+def test_witnesses_are_kept_for_the_next_run_up_to_a_size(circuit, monkeypatch):
+    fresh = circuit_module._Witnesses()
+    made = []
+
+    def witness(number):
+        def make():
+            made.append(number)
+            return np.full((4, 4), number, np.uint64)
+
+        return fresh.of(number, make)
+
+    monkeypatch.setattr(circuit_module, "_MOST_WITNESS_BYTES", 2 * 4 * 4 * 8)
+    assert [int(witness(number)[0, 0]) for number in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
+    assert made == [1, 2, 3, 2]  # 2 was the one not used for longest when 3 came
+    with pytest.raises(ValueError, match="read-only"):
+        witness(2)[0, 0] = 0
+
+
+def test_a_job_has_the_same_witness_every_time_and_its_own(circuit):
+    first, again, other = (circuit.job(partition(circuit, index)) for index in (0, 0, 1))
+    assert first.witness is again.witness
+    assert (first.witness != other.witness).any()
+    assert (first.r, first.s) == (again.r, again.s)

@@ -30,12 +30,6 @@ def exchanged(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(making.host, "SNARKJS_ROOT", BELLMAN_ROOT)
         patch.setattr(making.host, "BELLMAN_ROOT", SNARKJS_ROOT)
-        basis = making.lagrange_basis  # its default was bound before
-
-        def other_basis(tau, domain, root=BELLMAN_ROOT, **more):
-            return basis(tau, domain, root=root, **more)
-
-        patch.setattr(making, "lagrange_basis", other_basis)
         yield setup, bellman_setup
 
 

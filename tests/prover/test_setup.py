@@ -7,8 +7,10 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 from cuzklab.backends.host import SNARKJS_ROOT
 from cuzklab.backends.limbs import limbs_to_coordinates
 from cuzklab.prover.builder import CircuitBuilder, multiply
-from cuzklab.prover.porep_shaped import porep_shaped
-from cuzklab.prover.setup import setup, trapdoor_from_seed
+from cuzklab.prover.constraints import compiled, densities
+from cuzklab.prover.porep_shaped import coded_porep_circuit, porep_shaped, porep_witness
+from cuzklab.prover.setup import dense_setup, setup, trapdoor_from_seed
+from cuzklab.prover.stages import dense_key
 from tests.prover.plain import R, integers
 
 
@@ -110,3 +112,36 @@ def test_progress_rises_to_one(small):
     shares = [share for _, share in seen]
     assert shares == sorted(shares) and shares[0] == 0.0 and seen[-1] == ("done", 1.0)
     assert [step for step, _ in seen][1] == "A query"
+
+
+@pytest.mark.parametrize("coded", [True, False])
+def test_a_dense_key_is_the_key_without_points_at_infinity(coded):
+    circuit = coded_porep_circuit(994, 6)
+    plain, witness = porep_shaped(994, 6)
+    given = circuit.system if coded else plain
+    mine, other = dense_setup(given, "a seed"), dense_key(setup(plain, "a seed"), plain)
+    assert mine.test_only and (mine.wires, mine.public, mine.domain) == (other.wires, other.public, other.domain)
+    for name in ("l", "a", "b_g1", "b_g2"):
+        one, two = getattr(mine, name), getattr(other, name)
+        assert one.wires.dtype == two.wires.dtype and np.array_equal(one.wires, two.wires), name
+        assert np.array_equal(one.points, two.points), name
+    for name in ("h", "beta_g1", "delta_g1"):
+        assert np.array_equal(getattr(mine, name), getattr(other, name)), name
+    for name in ("alpha_g1", "beta_g2", "gamma_g2", "delta_g2", "ic"):
+        assert np.array_equal(getattr(mine.vk, name), getattr(other.vk, name)), name
+    a_wires, b_wires = densities(given)
+    assert np.array_equal(mine.a.wires, a_wires) and np.array_equal(mine.b_g2.wires, b_wires)
+    assert np.array_equal(porep_witness(circuit, 6), witness)
+
+
+def test_a_coded_circuit_evaluates_as_the_plain_one_in_a_fourth_of_the_memory():
+    circuit = coded_porep_circuit(30_000, 2)
+    plain, witness = porep_shaped(30_000, 2)
+    mine, other = compiled(circuit.system), compiled(plain)
+    assert (mine.rows, mine.nonzeros) == (other.rows, other.nonzeros) and mine.nbytes < 0.35 * other.nbytes
+    rows = [[np.full((mine.rows, 4), 7, np.uint64) for _ in range(3)] for _ in range(2)]
+    for matrices, out in zip((mine, other), rows, strict=True):
+        matrices.evaluate(witness, *out, 2)
+    for one, two in zip(*rows, strict=True):
+        assert np.array_equal(one, two)
+    assert all(np.array_equal(one, two) for one, two in zip(mine.entries_of_b(), other.entries_of_b(), strict=True))

@@ -162,3 +162,25 @@ def test_names_that_only_count_are_one_kind_and_streams_stay_apart(tmp_path):
     picture = picture_of(write_run(tmp_path / "steps", RunInfo("imported", "steps"), recorder))
     assert [kind.name for kind in picture.kinds] == ["Step … to …", "k", "copy"]
     assert [lane.label for lane in picture.lanes] == ["a", "gpu0 copies 7", "gpu0 kernels 7"]
+
+
+def test_memory_that_changes_often_keeps_its_peaks_and_what_they_consist_of(large, monkeypatch):
+    monkeypatch.setattr("cuzklab.report.canvas.merge.MOST_EVENTS", 200)
+    (before,), small = large.memory, thinned(large, len(large))
+    (after,) = small.memory
+    assert len(after.time) <= 200 < len(before.time)
+    assert f"{len(after.time)} of {len(before.time):,} changes" in small.note
+    assert len(small) == len(large)
+    assert set(after.time) <= set(before.time)
+    # Every stretch has its highest moment, and layers still add up to what is live.
+    stretch = -(-large.length_ns * 2 // 200)
+    for number in np.unique(before.time // stretch):
+        highest = [memory.live_bytes[memory.time // stretch == number].max() for memory in (before, after)]
+        assert highest[0] == highest[1]
+    for place in range(len(after.time)):
+        levels = [layer.level_bytes[layer.event <= place][-1:].sum() for layer in after.layers]
+        assert sum(levels) == after.live_bytes[place]
+
+
+def test_memory_that_is_small_enough_is_not_touched(large):
+    assert thinned(large, len(large)).memory is large.memory

@@ -279,7 +279,7 @@ def test_a_policy_of_the_users_with_a_defect_ends_as_a_fault(tmp_path):
         ({"vram_bytes": 1 << 20}, "the engine leaves 512 MiB free"),
         ({"proofs": 10**6}, "more than 1000000 partitions"),
         ({"hardware": "nothing"}, "no hardware profile"),
-        ({"workload": "nothing"}, "no workloads profile"),
+        ({"workload": "nothing"}, "no workload"),
     ],
 )
 def test_impossible_conditions_are_refused_by_name(changes, message):

@@ -12,7 +12,7 @@ from cuzklab.workbench.kernels import KernelBench
 from cuzklab.workbench.patience import as_written
 
 LINE = START.splitlines().index("    yield Free(d_bc)") + 1
-VIEWS = (("chart", "design"), ("live",), ("author",), ("kernels",))
+VIEWS = (("packed", "chart", "design"), ("live",), ("author",), ("kernels",))
 
 
 @pytest.fixture

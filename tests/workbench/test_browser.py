@@ -1,5 +1,7 @@
 """What a person sees and does, in Chromium: through the module as a notebook loads it, with a stub of its model."""
 
+import json
+
 import pytest
 
 import cuzklab.workbench.timeline as timeline_module
@@ -102,6 +104,29 @@ def test_bars_are_reached_by_keys(seen):
     first, last = did["keys"]["selection"]
     assert did["keys"]["status"] != did["click"]["status"] and last > first
     assert did["next"]["chosen"] != did["click"]["chosen"]
+
+
+def test_without_a_kernel_it_is_said_and_the_browser_exports(tmp_path):
+    widget = TraceExplorer(phase9_like(tmp_path), folder=tmp_path)
+    steps = [
+        {"disconnect": True}, {"click": [70, STAGES_OF_W0]}, {"drag": [20, 60, STAGES_OF_W0]}, {"press": "export"},
+    ]  # fmt: skip
+    page = in_chromium(tmp_path, widget, (0, 172), steps)
+    assert page["errors"] == []
+    assert page["seen"][1]["status"].startswith("No kernel answers")
+    assert page["seen"][3]["status"].startswith("No kernel answers. Saved by the browser: stretch-")
+    ((file),) = page["files"]
+    assert file["name"].endswith(".perfetto.json")
+    events = json.loads(file["text"])["traceEvents"]
+    first, last = page["seen"][2]["selection"]
+    shown = [event for event in events if event["ph"] == "X"]
+    bars = widget._bars
+    inside = (bars["end_ns"] - widget._whole.origin_ns >= first) & (bars["start_ns"] - widget._whole.origin_ns <= last)
+    assert len(shown) == inside.sum()
+    assert sum(event["dur"] for event in shown) == pytest.approx(
+        (bars["end_ns"] - bars["start_ns"])[inside].sum() * 1e-3
+    )
+    assert all(first <= event["ts"] * 1e3 <= last for event in events if event["ph"] == "C")
 
 
 @pytest.mark.parametrize("scheme", ["--light", pytest.param("--dark", marks=pytest.mark.slow)])

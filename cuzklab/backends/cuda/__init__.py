@@ -1,9 +1,11 @@
 """The CUDA backend: the functions of `host` on a GPU.
 
 `compile` builds the kernels of `kernels/cuda/` (no GPU needed), `launch` finds the GPU and starts them. `field`,
-`transform`, `msm` and `multiples` are the surface, `buckets` is what the last two are made of; `bench` measures. For
-proofs and live runs: `backend` is the stages' arithmetic, `device` a device under a memory limit, made of `streams`,
-`memory` and `clock`; `observe` sees each kernel and copy, `card` says what the GPU is. Arrays are numpy's, copied as
+`transform`, `quotient`, `msm` and `multiples` are the surface, `buckets` is what the last two are made of; `bench`
+measures. For proofs and live runs: `backend` is the stages' arithmetic, `keys` that of test keys, `device` a device
+under a memory limit, made of `streams`, `memory`, `workspace` and `clock`; `observe` sees each kernel and copy,
+`arrivals` lets kernels begin on part of an upload, `card` says what the GPU is, `stalls` which of `host_calls` stop
+other streams' kernels. Arrays are numpy's, copied as
 needed, or CuPy's, used where they lie. Importing this package needs neither CuPy nor a GPU; the first call raises
 BadInput where one is missing.
 """
@@ -23,7 +25,8 @@ from cuzklab.backends.cuda.field import (
 from cuzklab.backends.cuda.launch import available
 from cuzklab.backends.cuda.msm import masked_sum_g1, masked_sum_g2, msm_g1, msm_g2
 from cuzklab.backends.cuda.multiples import Multiples, msm_of_multiples, store_multiples
-from cuzklab.backends.cuda.transform import h_polynomial, ntt, release_tables
+from cuzklab.backends.cuda.quotient import h_coefficients, h_polynomial, release_tables
+from cuzklab.backends.cuda.transform import ntt
 
 __all__ = [
     "Multiples",
@@ -38,6 +41,7 @@ __all__ = [
     "fr_mul",
     "fr_sub",
     "fr_to_montgomery",
+    "h_coefficients",
     "h_polynomial",
     "masked_sum_g1",
     "masked_sum_g2",

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import nvtx
 
-from cuzklab.backends.cuda import buckets, msm, observe, transform
+from cuzklab.backends.cuda import buckets, msm, observe, quotient, workspace
 from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, refusing_in_one_line
 
-# Parts that the points of a masked sum come in, as in the modelled engine; smaller ones take longer than their copies.
-_SLICES, _LEAST_SLICE = 8, 1 << 18
+# Parts that the points of a masked sum come in, as in the modelled engine: smaller ones take longer than their copies,
+# larger ones leave more of the first copy in the open. Measured on an H200.
+_SLICES, _LEAST_SLICE, _MOST_SLICE = 8, 1 << 18, 1 << 20
 # Parts of an MSM: more leave less of the copying in the open, and cost more of the sorting. Measured on an H200.
 _BATCHES, _LEAST_BATCH, _MOST_BATCH = 4, 1 << 18, 1 << 22
+_FEWEST_BITS = 10
 
 
 class CudaBackend:
@@ -34,11 +36,11 @@ class CudaBackend:
 
     @refusing_in_one_line
     def h_polynomial(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
-        return transform.h_polynomial(a, b, c)
+        return quotient.h_polynomial(a, b, c)
 
     @refusing_in_one_line
     def h_coefficients(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
-        return transform.h_coefficients(a, b, c)
+        return quotient.h_coefficients(a, b, c)
 
     @refusing_in_one_line
     def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None) -> np.ndarray:
@@ -48,9 +50,10 @@ class CudaBackend:
             return msm.msm_g1(points, scalars)
         checked_array("points", points, np.uint64, None, 12)
         checked_array("scalars", scalars, np.uint64, n, 4)
-        size = min(max(_LEAST_BATCH, -(-n // _BATCHES)), _MOST_BATCH)
+        streamed_bytes = sum(row * isinstance(it, np.ndarray) for it, row in ((points, 96), (scalars, 32)))
+        bits, size = batch_within(workspace.left_bytes(), n, streamed_bytes)
         with nvtx.annotate("msm_g1", domain=DOMAIN):
-            cut = buckets.shape(n, msm.window_bits(n), size)
+            cut = buckets.shape(n, bits, size)
             return buckets.joined("g1", *buckets.terms_of("g1", cut, size, buckets.batches(size, points, scalars)))
 
     @refusing_in_one_line
@@ -70,6 +73,26 @@ class CudaBackend:
         self.masked_sum_g1(np.zeros((1, 12), np.uint64), nothing)
         self.masked_sum_g2(np.zeros((1, 24), np.uint64), nothing)
         cupy().cuda.get_current_stream().synchronize()
+
+
+def batch_within(most_bytes: int | None, points: int, streamed_bytes: int) -> tuple[int, int]:
+    """Bits of a window and points of a batch for a sum in G1 whose scratch takes `most_bytes` at most; None: any.
+
+    Batches become smaller, down to a sixteenth of the usual, before windows do, whose buckets cost as much however few
+    the points. What does not fit even so is left to the allocation to refuse.
+    """
+    bits, size = msm.window_bits(points), min(max(_LEAST_BATCH, -(-points // _BATCHES)), _MOST_BATCH)
+
+    def fits(bits: int, size: int) -> bool:
+        cut = buckets.shape(points, bits, size)
+        return most_bytes is None or buckets.scratch_bytes("g1", cut, size, streamed_bytes) <= most_bytes
+
+    least = max(size // 16, 1 << 16)
+    while bits > _FEWEST_BITS and not fits(bits, least):
+        bits -= 1
+    while size > least and not fits(bits, size):
+        size = max(size // 2, least)
+    return bits, size
 
 
 def _copy(target: Any, source: np.ndarray) -> None:
@@ -96,7 +119,7 @@ def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
     checked_array("bitmap", bitmap, np.uint64, -(-n // 64))
     if n == 0:
         return np.zeros(width, np.uint64)
-    size = max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES)))
+    size = min(max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES))), _MOST_SLICE)
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
         bits = bitmap
         if isinstance(bitmap, np.ndarray):

@@ -17,7 +17,7 @@ import numpy as np
 
 from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS
-from cuzklab.backends.cuda import msm, multiples, transform
+from cuzklab.backends.cuda import msm, multiples, quotient, transform
 from cuzklab.backends.cuda.compile import Unit, compiler_version
 from cuzklab.backends.cuda.launch import (
     NotEnoughMemory,
@@ -214,7 +214,7 @@ def work_for(kernel: str, n: int, inputs: Inputs, **options: Any) -> tuple[Calla
         return lambda: transform.run_plan(chosen, values, spare), False
     if kernel == "h_polynomial":
         a, b, c = (random_scalars(n, seed) for seed in (1, 2, 3))
-        return lambda: transform.h_polynomial(a, b, c), False
+        return lambda: quotient.h_polynomial(a, b, c), False
     points = inputs.points(group, n)
     if kernel.startswith("fixed"):
         base, scalars = multiples.store_multiples(points, **options), random_scalars(n, 1)
@@ -254,7 +254,7 @@ def agrees_with_host(kernel: str, log_n: int = _CHECKED_LOG2, **options: Any) ->
     if kernel == "h_polynomial":
         parts = [random_scalars(n, seed) for seed in (3, 4, 5)]
         wanted = host.h_polynomial(*(fetch(part) for part in parts))
-        return bool((fetch(transform.h_polynomial(*parts)) == wanted).all())
+        return bool((fetch(quotient.h_polynomial(*parts)) == wanted).all())
     got, _ = work_for(kernel, n, inputs, **options)
     points = fetch(inputs.points(group, n))
     if "msm" in kernel:
@@ -393,7 +393,7 @@ def bench_kernels(
             except NotEnoughMemory as error:
                 skipped.append({"kernel": kernel, "log2n": log_n, "why": str(error)})
         del inputs
-        transform.release_tables()
+        quotient.release_tables()
     progress(1.0, "done")
     return {
         "device": facts.pop("device"), "versions": facts, "ceilings": rates, "rows": rows, "skipped": skipped,

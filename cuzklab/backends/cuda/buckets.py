@@ -188,6 +188,40 @@ def _sort(cut: Shape, scalars: Any, base: int, stride: int, first_bad: Any) -> t
     return entry_list, tasks, long_buckets, totals
 
 
+def _partial_sums(cut: Shape, size: int) -> int:
+    """Most parts of long buckets in a batch of `size` points."""
+    return size * cut.windows // cut.segment + 1
+
+
+def scratch_bytes(group: str, cut: Shape, size: int, streamed_bytes: int = 0) -> int:
+    """Most device memory of a sum in batches of `size` points, of each of which `streamed_bytes` are copied there."""
+    sum_bytes, entries = 16 * LIMBS[group], size * cut.windows
+    long_most = entries // cut.segment + 1
+    chunks = -(-cut.half // cut.chunk) * (cut.sets - 1) + -(-cut.last // cut.chunk)
+    lists = 12 * entries + 16 * (min(cut.buckets, entries) + long_most + min(long_most, cut.buckets))
+    sums = sum_bytes * (cut.buckets + _partial_sums(cut, size) + 2 * chunks + (1 << 14))
+    return sums + 8 * cut.buckets + lists + 2 * size * streamed_bytes
+
+
+def _accumulate(
+    group: str,
+    cut: Shape,
+    points: Any,
+    scalars: Any,
+    base: int,
+    stride: int,
+    first_bad: Any,
+    buckets: Any,
+    partial: Any,
+) -> None:
+    """Add one batch to the buckets; what it needs beside them is given back before the next."""
+    block, _ = block_shape(group)
+    entry_list, tasks, long_buckets, totals = _sort(cut, scalars, base, stride, first_bad)
+    arguments = (points, entry_list, tasks, totals, np.uint32(base > 0), buckets, partial)
+    launch(ACCUMULATE[group], "accumulate", blocks(len(tasks), block), block, arguments)
+    launch(REDUCE[group], "merge_long", min(len(long_buckets), 1024), 128, (long_buckets, totals, partial, buckets))
+
+
 def terms_of(
     group: str, cut: Shape, size: int, parts: Iterable[tuple[int, Any, Any]], stride: int = 0
 ) -> tuple[Any, np.ndarray, Any]:
@@ -213,13 +247,9 @@ def terms_of(
     module, unit, limbs = cupy(), REDUCE[group], LIMBS[group]
     first_bad = module.full(1, NONE_BAD, np.uint32)
     buckets = module.zeros((cut.buckets, 2 * limbs), np.uint64)
-    partial = module.empty((size * cut.windows // cut.segment + 1, 2 * limbs), np.uint64)
-    block, _ = block_shape(group)
+    partial = module.empty((_partial_sums(cut, size), 2 * limbs), np.uint64)
     for begin, points, scalars in parts:
-        entry_list, tasks, long_buckets, totals = _sort(cut, scalars, begin, stride, first_bad)
-        arguments = (points, entry_list, tasks, totals, np.uint32(begin > 0), buckets, partial)
-        launch(ACCUMULATE[group], "accumulate", blocks(len(tasks), block), block, arguments)
-        launch(unit, "merge_long", min(len(long_buckets), 1024), 128, (long_buckets, totals, partial, buckets))
+        _accumulate(group, cut, points, scalars, begin, stride, first_bad, buckets, partial)
     of_set, of_last = -(-cut.half // cut.chunk), -(-cut.last // cut.chunk)
     chunks = of_set * (cut.sets - 1) + of_last
     weighted, plain = (module.empty((chunks, 2 * limbs), np.uint64) for _ in range(2))

@@ -38,12 +38,16 @@ class DeviceClock:
         self.worst_uncertainty_ns = 0
         self._anchor = self._look()
 
-    def moment_ns(self, event: Any) -> int:
-        """When an event that has happened did so."""
+    def anchor(self) -> Anchor:
+        """An anchor of now, from which moments of about now may be told at any later time."""
         with self._mutex:
             if time.monotonic_ns() - self._anchor.moment_ns > _LONGEST_NS:
                 self._anchor = self._look()
-            anchor = self._anchor
+            return self._anchor
+
+    def moment_ns(self, event: Any, anchor: Anchor | None = None) -> int:
+        """When an event that has happened did so, by an anchor of about that time."""
+        anchor = anchor or self.anchor()
         return anchor.moment_ns + round(1e6 * self._cuda.get_elapsed_time(anchor.event, event))
 
     def _look(self) -> Anchor:

@@ -1,8 +1,8 @@
 """A real device under a memory limit: a large card plays a small one.
 
 What a policy allocates is counted against the limit and really allocated. What is only set aside (a stage's scratch
-memory, by the formulas of the modelled engine) is counted; the temporaries of the kernels come from a pool of their
-own beside it, whose size is known (`workspace_bytes`).
+memory, by the formulas of the modelled engine) is counted; the temporaries of the kernels come from a pool of their own
+(`workspace`), which has what the policy's buffers really leave of the limit, or a floor where cards are scaled down.
 """
 
 import threading
@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from cuzklab.backends.cuda.clock import DeviceClock
+from cuzklab.backends.cuda.clock import Anchor, DeviceClock
 from cuzklab.backends.cuda.launch import cupy as usable_cupy
 from cuzklab.backends.cuda.memory import DeviceAllocator, HostPool, pinned_copy
+from cuzklab.backends.cuda.quotient import release_tables
 from cuzklab.backends.cuda.streams import CudaStream, CudaWork
+from cuzklab.backends.cuda.workspace import FLOOR_BYTES, Workspace
 from cuzklab.backends.device import DeviceMemoryExhausted, Memory
 from cuzklab.errors import BadInput
 
@@ -38,9 +40,14 @@ class CudaDevice:
     Attributes
     ----------
     workspace_bytes : int
-        What the kernels' own pool holds, which grows only: its peak.
+        Most that the kernels' own pool has held.
     physical_bytes : int
-        Most that was really allocated at a time: a policy's buffers and the workspace.
+        Most that was really allocated at a time: a policy's buffers and the workspace. At most the limit, unless
+        buffers leave less of it than the workspace's floor.
+    takes_arrivals : bool
+        Kernels begin on what has arrived of an upload.
+    observing : bool
+        Each kernel and copy is put between a pair of events.
 
     Raises
     ------
@@ -48,12 +55,15 @@ class CudaDevice:
         There is no usable GPU.
     """
 
+    takes_arrivals = True
+    observing = True
+
     def __init__(self, index: int, limit_bytes: int, cupy: Any = None) -> None:
         self._cupy = cupy or usable_cupy()
         self.cuda = self._cupy.cuda
         self.index, self.limit_bytes = index, limit_bytes
         self.name = f"gpu{index}"
-        self.workspace_bytes = self.physical_bytes = 0
+        self.physical_bytes = 0
         self._mutex = threading.Lock()  # of memory
         self._works_mutex = threading.Lock()
         self._live: set[Memory] = set()
@@ -64,7 +74,8 @@ class CudaDevice:
         self._host = HostPool(self.cuda.runtime)
         with self.cuda.Device(index):
             self._allocator = DeviceAllocator(self._cupy, index)
-            self._workspace = self.cuda.MemoryPool()
+            self._workspace = Workspace(self.cuda, self._note_physical)
+            self._workspace.allow(self._room(0))
             self._clock = DeviceClock(self.cuda)
 
     # --- memory ------------------------------------------------------------------------------------------------------
@@ -74,6 +85,8 @@ class CudaDevice:
             in_use_bytes = self._live_bytes + (0 if pooled else self._pool_bytes)
             if in_use_bytes + size_bytes > self.limit_bytes:
                 raise DeviceMemoryExhausted(size_bytes, in_use_bytes, self.limit_bytes)
+            if backed:
+                self._make_room(size_bytes, pooled)
             memory = Memory(size_bytes, pooled, self._allocator.words(size_bytes, pooled=pooled) if backed else None)
             if pooled:
                 self._pool_bytes = max(0, self._pool_bytes - size_bytes)
@@ -94,6 +107,7 @@ class CudaDevice:
             memory.array = None  # the last reference to it, unless work that was given it is under way
             if memory.pooled:
                 self._pool_bytes += memory.size_bytes
+            self._workspace.allow(self._room(self._backed_bytes + self._pool_bytes))
 
     def free_bytes(self) -> int:
         with self._mutex, self.cuda.Device(self.index):
@@ -103,6 +117,33 @@ class CudaDevice:
         with self._mutex, self.cuda.Device(self.index):
             self._pool_bytes = 0
             self._allocator.trim()
+            self._workspace.allow(self._room(self._backed_bytes))
+
+    def _room(self, buffers_bytes: int) -> int:
+        """What the workspace may take beside so many bytes of buffers."""
+        return max(FLOOR_BYTES, self.limit_bytes - buffers_bytes)
+
+    def _make_room(self, size_bytes: int, pooled: bool) -> None:
+        """Take room for a buffer from the workspace; the mutex is held."""
+        pool_bytes = max(0, self._pool_bytes - size_bytes) if pooled else self._pool_bytes
+        room = self._room(self._backed_bytes + size_bytes + pool_bytes)
+        self._workspace.allow(room)
+        if (held := self._workspace.held_bytes) > room:
+            in_use_bytes = self._backed_bytes + self._pool_bytes + held
+            self._workspace.allow(self._room(self._backed_bytes + self._pool_bytes))
+            raise DeviceMemoryExhausted(size_bytes, in_use_bytes, self.limit_bytes)
+
+    @property
+    def workspace_bytes(self) -> int:
+        return self._workspace.peak_bytes
+
+    def forget_peaks(self) -> None:
+        """Give what the workspace does not use back to the card, and count peaks anew from here."""
+        with self._mutex, self.cuda.Device(self.index):
+            self._workspace.trim()
+            self._workspace.peak_bytes = self._workspace.held_bytes
+            self.physical_bytes = 0
+            self._note_physical()
 
     @property
     def live(self) -> frozenset[Memory]:
@@ -111,7 +152,7 @@ class CudaDevice:
             return frozenset(self._live)
 
     def _note_physical(self) -> None:
-        in_use_bytes = self._backed_bytes + self._pool_bytes + self.workspace_bytes
+        in_use_bytes = self._backed_bytes + self._pool_bytes + self._workspace.held_bytes
         self.physical_bytes = max(self.physical_bytes, in_use_bytes)
 
     # --- host memory -------------------------------------------------------------------------------------------------
@@ -140,7 +181,7 @@ class CudaDevice:
     @contextmanager
     def queue(self, kind: str) -> Iterator[Any]:
         """See `streams.Backing`. Few queues serve all streams, since each that kernels use has workspace of its own."""
-        with self.cuda.Device(self.index), self.cuda.using_allocator(self._workspace.malloc):
+        with self.cuda.Device(self.index), self._workspace.current():
             stream = self._idle_queue(kind)
             try:
                 with stream:
@@ -149,9 +190,6 @@ class CudaDevice:
                 last = stream.record(self.cuda.Event(disable_timing=True))
                 with self._works_mutex:
                     self._queues[kind].append((stream, last))
-                with self._mutex:
-                    self.workspace_bytes = max(self.workspace_bytes, self._workspace.total_bytes())
-                    self._note_physical()
 
     def _idle_queue(self, kind: str) -> Any:
         with self._works_mutex:
@@ -161,9 +199,14 @@ class CudaDevice:
                     return stream
         return self.cuda.Stream(non_blocking=True)
 
-    def moment_ns(self, event: Any) -> int:
+    def anchor(self) -> Anchor:
+        """See `streams.Backing`."""
         with self.cuda.Device(self.index):
-            return self._clock.moment_ns(event)
+            return self._clock.anchor()
+
+    def moment_ns(self, event: Any, anchor: Anchor) -> int:
+        """See `streams.Backing`."""
+        return self._clock.moment_ns(event, anchor)
 
     @property
     def clock_uncertainty_ns(self) -> int:
@@ -226,7 +269,8 @@ class CudaDevice:
                 self._live.clear()
                 self._live_bytes = self._backed_bytes = self._pool_bytes = 0
                 self._queues = {kind: [] for kind in self._queues}
-                self._workspace.free_all_blocks()
+                release_tables()  # they lie in this workspace
+                self._workspace.trim()
                 self._allocator.close()
         finally:
             self._host.close()

@@ -173,7 +173,7 @@ def timed_launches() -> Iterator[dict[str, float]]:
     with observe.observed() as seen:
         yield times
     cupy().cuda.Device().synchronize()
-    for kernel, start, end in seen.kernels:
+    for kernel, start, end, _ in seen.kernels:
         times[kernel] = times.get(kernel, 0.0) + cupy().cuda.get_elapsed_time(start, end)
 
 

@@ -5,10 +5,12 @@ array that is no longer referred to gives its pages back, page-locked or not as 
 """
 
 import mmap
+import os
 import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 
 from cuzklab.backends.device import DeviceMemoryExhausted
 
+_TOUCHED_BYTES = 256 << 20
 _PORTABLE = 1  # cudaHostRegisterPortable: locked for every device
 
 
@@ -80,6 +83,8 @@ class HostPool:
         size_bytes = max(1, -(-size_bytes // mmap.PAGESIZE)) * mmap.PAGESIZE
         memory = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.madvise(mmap.MADV_HUGEPAGE)
+        if for_pinned:
+            _touch(np.frombuffer(memory, np.uint8))
         pages = Pages(memory, np.frombuffer(memory, np.uint8).ctypes.data, for_pinned)
         with self._mutex:
             self._pages[pages.address] = pages
@@ -140,13 +145,41 @@ class HostPool:
             self._foreign.clear()
 
 
+def _touch(memory: np.ndarray) -> None:
+    """Let all pages exist, by many threads: page-locking would fetch them one by one."""
+    pieces = [memory[begin : begin + _TOUCHED_BYTES] for begin in range(0, len(memory), _TOUCHED_BYTES)]
+    with ThreadPoolExecutor(min(len(pieces), len(os.sched_getaffinity(0)))) as pool:
+        for _ in pool.map(lambda piece: piece[:: mmap.PAGESIZE].fill(0), pieces):
+            pass
+
+
 _copies: dict[int, np.ndarray] = {}
 _copies_mutex = threading.Lock()
+_locked: set[int] = set()  # arrays that were made in page-locked memory, by their identity
+
+
+def pinned_array(shape: tuple[int, ...], runtime: Any) -> np.ndarray:
+    """An array of uint64, undefined, in memory that is page-locked as long as the array exists."""
+    pool = HostPool(runtime)
+    array = pool.array(*shape, pinned=True).view()  # an array of its own, whatever else the pool may refer to
+    _locked.add(id(array))
+    weakref.finalize(array, _forget_locked, id(array), pool).atexit = False
+    return array
+
+
+def _forget_locked(key: int, pool: HostPool) -> None:
+    _locked.discard(key)
+    pool.close()
 
 
 def pinned_copy(source: np.ndarray, runtime: Any) -> np.ndarray:
-    """A page-locked, read-only copy of an array of uint64; the same as long as the array exists."""
+    """A page-locked, read-only copy of an array of uint64; the same as long as the array exists.
+
+    An array that was made in page-locked memory is its own.
+    """
     key = id(source)
+    if key in _locked:
+        return source
     with _copies_mutex:
         if (copy := _copies.get(key)) is None:
             pool = HostPool(runtime)

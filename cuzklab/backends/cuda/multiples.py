@@ -29,7 +29,7 @@ from cuzklab.backends.cuda.msm import window_bits
 from cuzklab.errors import BadInput
 from cuzklab.units import format_size
 
-_DOUBLE = {group: Unit("multiples.cu", (("GROUP", number),)) for group, number in (("g1", 1), ("g2", 2))}
+MULTIPLES = {group: Unit("multiples.cu", (("GROUP", number),)) for group, number in (("g1", 1), ("g2", 2))}
 _GROUP = {12: "g1", 24: "g2"}
 # Points whose multiples are made at once, which bounds the scratch.
 _SLICE_POINTS = 1 << 22
@@ -70,7 +70,7 @@ class Multiples:
 
 def units() -> list[Unit]:
     """Every unit that tables of multiples need beyond those of `msm`."""
-    return list(_DOUBLE.values())
+    return list(MULTIPLES.values())
 
 
 def table_bytes(group: str, points: int, *, bits: int | None = None, multiples: int | None = None) -> int:
@@ -138,7 +138,7 @@ def store_multiples(points: Any, *, bits: int | None = None, multiples: int | No
                 arguments = (
                     part[row - 1], np.uint32(part.shape[1]), np.uint32(bits * sets), *scratch, part[row],
                 )  # fmt: skip
-                launch(_DOUBLE[group], "double_points", grid, 128, arguments)
+                launch(MULTIPLES[group], "double_points", grid, 128, arguments)
     return Multiples(group, bits, sets, table)
 
 

@@ -6,6 +6,7 @@ Whoever launches says so here (`kernel`, `copy`); it costs nothing unless somebo
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,9 +14,12 @@ from typing import Any
 
 @dataclass
 class Observed:
-    """What was seen: names of kernels and sizes of copies, each with the events before and after it."""
+    """What was seen: names of kernels and sizes of copies, each with the events before and after it.
 
-    kernels: list[tuple[str, Any, Any]] = field(default_factory=list)
+    Of a kernel also when its launch began, in nanoseconds of the monotonic clock.
+    """
+
+    kernels: list[tuple[str, Any, Any, int]] = field(default_factory=list)
     copies: list[tuple[int, Any, Any]] = field(default_factory=list)
 
 
@@ -44,8 +48,9 @@ def kernel(name: str, cuda: Any, stream: Any = None) -> Iterator[None]:
         yield
         return
     start = _record(cuda, stream)
+    launched_ns = time.monotonic_ns()
     yield
-    seen.kernels.append((name, start, _record(cuda, stream)))
+    seen.kernels.append((name, start, _record(cuda, stream), launched_ns))
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@ which saves a change of threads. What precedes in the same stream is waited for 
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cuzklab.backends.cuda import observe
+from cuzklab.backends.cuda import arrivals, observe
 from cuzklab.backends.device import KernelTime, Piece, target_words
 
 
@@ -23,15 +23,21 @@ class Backing(Protocol):
     ----------
     cuda : module
         CuPy's `cuda`.
+    observing : bool
+        Whether kernels of stages are to be observed.
     """
 
     cuda: Any
+    observing: bool
 
     def queue(self, kind: str) -> AbstractContextManager[Any]:
         """A CUDA stream with nothing in it, made current; `kind` is ``kernels`` or ``copies``."""
 
-    def moment_ns(self, event: Any) -> int:
-        """When a CUDA event happened."""
+    def anchor(self) -> Any:
+        """What moments of about now can be told by, at any later time."""
+
+    def moment_ns(self, event: Any, anchor: Any) -> int:
+        """When a CUDA event happened, by an anchor of about that time."""
 
     def began(self, work: "CudaWork") -> None:
         """Work was put into a stream."""
@@ -40,26 +46,42 @@ class Backing(Protocol):
         """Call it in another thread."""
 
 
+@dataclass(frozen=True)
+class Figures:
+    """What is known of a piece of work once it is done: see `device.Work`."""
+
+    start_ns: int = 0
+    end_ns: int = 0
+    transfer_ns: tuple[int, int] | None = None
+    transfer_bytes: int = 0
+    kernels: tuple[KernelTime, ...] = ()
+
+
 class CudaWork:
     """See `device.Work`.
 
-    It is executed once (`executed`): a stage has then ended, a copy is in CUDA's queue between two events.
+    It is executed once (`executed`): a stage has then ended, a copy is in CUDA's queue between two events. Its figures
+    are worked out when they are asked for, which takes a call of the driver an event and so must not be under a lock.
+
+    Attributes
+    ----------
+    arrivals : dict of int to event
+        Of an upload: where each array begins on the device, and when it is there.
     """
 
     def __init__(self, stream: "CudaStream") -> None:
-        self.start_ns = self.end_ns = 0
-        self.transfer_ns: tuple[int, int] | None = None
-        self.transfer_bytes = 0
-        self.kernels: tuple[KernelTime, ...] = ()
         self.executed = threading.Event()
         self.begin: Any = None
         self.end: Any = None
+        self.anchor: Any = None
+        self.arrivals: dict[int, Any] = {}
         self.seen = observe.Observed()
         self.uses: Any = None  # kept until the device is done with it
         self.result: Any = None
         self.error: BaseException | None = None
         self._stream = stream
         self._settled = False
+        self._figures: Figures | None = None
         self._mutex = threading.Lock()
 
     @property
@@ -73,29 +95,71 @@ class CudaWork:
         return self.result
 
     def finish(self) -> None:
-        """Block until it is done, whatever came of it; its figures are known then."""
+        """Block until it is done, whatever came of it."""
+        self.begun()
+        with self._mutex:
+            if not self._settled:
+                if self.end is not None:
+                    self.end.synchronize()
+                self._settled = True
+                self.uses = None
+
+    def begun(self) -> None:
+        """Block until it is executed: whatever it puts into CUDA's queues is there."""
         if not self.executed.is_set():
             self._stream.work_off(self)
             self.executed.wait()
-        with self._mutex:
-            if not self._settled:
-                self._settle()
-                self._settled = True
-                self.uses = self.seen = self.begin = None
 
-    def _settle(self) -> None:
-        if self.end is None:
-            return
-        self.end.synchronize()
-        moment_ns = self._stream.device.moment_ns
-        self.start_ns, self.end_ns = moment_ns(self.begin), moment_ns(self.end)
-        self.kernels = tuple(
-            KernelTime(name, moment_ns(start), moment_ns(end)) for name, start, end in self.seen.kernels
+    @property
+    def start_ns(self) -> int:
+        return self._known().start_ns
+
+    @property
+    def end_ns(self) -> int:
+        return self._known().end_ns
+
+    @property
+    def transfer_ns(self) -> tuple[int, int] | None:
+        return self._known().transfer_ns
+
+    @property
+    def transfer_bytes(self) -> int:
+        return self._known().transfer_bytes
+
+    @property
+    def kernels(self) -> tuple[KernelTime, ...]:
+        return self._known().kernels
+
+    def _known(self) -> Figures:
+        if not (self.executed.is_set() and self._settled):
+            return Figures()
+        with self._mutex:
+            if self._figures is None:
+                self._figures = self._measured()
+                self.seen, self.begin, self.anchor, self.arrivals = observe.Observed(), None, None, {}
+            return self._figures
+
+    def _measured(self) -> Figures:
+        if self.end is None or self.anchor is None:
+            return Figures()
+        device, anchor = self._stream.device, self.anchor
+
+        def moment_ns(event: Any) -> int:
+            return device.moment_ns(event, anchor)
+
+        # A kernel cannot begin before it is launched, though the event before it can happen then.
+        kernels = tuple(
+            KernelTime(name, max(moment_ns(start), launched_ns), moment_ns(end))
+            for name, start, end, launched_ns in self.seen.kernels
         )
-        if self.seen.copies:
-            moments = [(moment_ns(start), moment_ns(end)) for _, start, end in self.seen.copies]
-            self.transfer_ns = min(start for start, _ in moments), max(end for _, end in moments)
-            self.transfer_bytes = sum(size for size, _, _ in self.seen.copies)
+        moments = [(moment_ns(start), moment_ns(end)) for _, start, end in self.seen.copies]
+        return Figures(
+            moment_ns(self.begin),
+            moment_ns(self.end),
+            (min(start for start, _ in moments), max(end for _, end in moments)) if moments else None,
+            sum(size for size, _, _ in self.seen.copies),
+            kernels,
+        )
 
 
 @dataclass(frozen=True)
@@ -135,6 +199,7 @@ class CudaStream:
             runtime = self.device.cuda.runtime
             with self.device.queue("copies") as stream, observe.observed() as work.seen:
                 self._follow(stream)
+                work.anchor = self.device.anchor()
                 work.begin = stream.record(self.device.cuda.Event())
                 for words, target in copies:
                     with observe.copy(words.nbytes, self.device.cuda, stream):
@@ -144,6 +209,7 @@ class CudaStream:
                     if target.nbytes > words.nbytes:
                         rest = target.nbytes - words.nbytes
                         runtime.memsetAsync(target.data.ptr + words.nbytes, 0, rest, stream.ptr)
+                    work.arrivals[target.data.ptr] = stream.record(self.device.cuda.Event(disable_timing=True))
                 self._in_queue = work.end = stream.record(self.device.cuda.Event(block=True))
 
         work = CudaWork(self)
@@ -151,10 +217,20 @@ class CudaStream:
         # A copy from pageable memory keeps its thread until it is done: that is the one which waits for it.
         return self._put(work, body, at_once=pinned)
 
-    def run(self, function: Callable[[], Any], *, streamed_bytes: int = 0) -> CudaWork:
+    def run(
+        self, function: Callable[[], Any], *, streamed_bytes: int = 0, arriving: Sequence[CudaWork] = ()
+    ) -> CudaWork:
         def body(work: CudaWork) -> None:
-            with self.device.queue("kernels") as stream, observe.observed() as work.seen:
+            for upload in arriving:
+                upload.begun()
+            coming = {place: event for upload in arriving for place, event in upload.arrivals.items()}
+            with (
+                self.device.queue("kernels") as stream,
+                self._observed() as work.seen,
+                arrivals.expected(coming, stream),
+            ):
                 self._follow(stream)
+                work.anchor = self.device.anchor()
                 work.begin = stream.record(self.device.cuda.Event())
                 work.result = function()
                 work.end = stream.record(self.device.cuda.Event(block=True))
@@ -170,6 +246,9 @@ class CudaStream:
     def wait(self, event: CudaEvent) -> None:
         if not event.fired:
             self._put(CudaWork(self), lambda work: event.wait())
+
+    def _observed(self) -> AbstractContextManager[observe.Observed]:
+        return observe.observed() if self.device.observing else nullcontext(observe.Observed())
 
     def _follow(self, stream: Any) -> None:
         """Let the device wait for what precedes in this stream, which was in another of CUDA's queues."""

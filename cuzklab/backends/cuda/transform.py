@@ -1,8 +1,9 @@
-"""Number-theoretic transforms over Fr on the GPU, and the quotient polynomial built from them.
+"""Number-theoretic transforms over Fr on the GPU.
 
 A transform of n points is one, two or three passes of at most 2^9 points each (see `kernels/cuda/ntt.cu`). What depends
 on n, the root and the coset alone is a `Plan`: small tables of a pass, and before each pass but the first a table with
 one factor an element. Plans are kept on the device; the first table has n elements, `release_tables` gives them back.
+`quotient` has transforms that need no second buffer and smaller tables, and the quotient polynomial built from them.
 """
 
 import functools
@@ -13,8 +14,7 @@ from typing import Any
 import numpy as np
 import nvtx
 
-from cuzklab.backends.bls12_381 import BELLMAN_COSET, BELLMAN_ROOT, FR_MODULUS, FR_R, SNARKJS_ROOT, TWO_ADICITY
-from cuzklab.backends.cuda import field
+from cuzklab.backends.bls12_381 import FR_MODULUS, FR_R, SNARKJS_ROOT, TWO_ADICITY
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import DOMAIN, blocks, cupy, device_array, launch, refusing_in_one_line
 from cuzklab.backends.limbs import ints_to_limbs
@@ -22,7 +22,22 @@ from cuzklab.backends.limbs import ints_to_limbs
 MOST_LOG2 = 27
 _PASS_LOG2 = 9
 _TILE_LOG2 = 10
-_TABLES = Unit("ntt_tables.cu")
+TABLES = Unit("ntt_tables.cu")
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Factors of elements by their index: the one at index i is multiplied by table[(i >> shift) mod len(table)].
+
+    Where that table would be large, it is split: `table` is then indexed by all but the lowest `split_bits` bits, and
+    the factor's other part is split[(i >> split_rest) · 2^split_bits + i mod 2^split_bits], modulo its length.
+    """
+
+    table: Any
+    shift: int = 0
+    split: Any = None
+    split_rest: int = 0
+    split_bits: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,22 +46,26 @@ class Pass:
 
     Attributes
     ----------
-    entry, entry_shift : array or None, int
-        The element at index i of what the pass reads is multiplied by entry[(i >> entry_shift) mod len(entry)].
+    factors : Factors or None
+        Of what the pass reads, or, with `on_exit`, of what it writes.
     exit : array or None
-        Frequency k of the pass is multiplied by exit[k]; the last pass only.
+        Frequency k of the pass is multiplied by exit[k]; a pass over rows only.
+    in_place : bool
+        Of a pass over rows: results stay where they were read.
     """
 
     log_rows: int
     log_columns_of_tile: int
     twiddles: Any
-    entry: Any
-    entry_shift: int
-    exit: Any
+    factors: Factors | None
+    exit: Any = None
+    in_place: bool = False
+    on_exit: bool = False
 
     @functools.cached_property
     def unit(self) -> Unit:
-        return Unit("ntt.cu", (("LOG_R", self.log_rows), ("LOG_C", self.log_columns_of_tile)))
+        split = self.factors is not None and self.factors.split_bits > 0
+        return unit(self.log_rows, self.log_columns_of_tile, in_place=self.in_place, on_exit=self.on_exit, split=split)
 
     @functools.cached_property
     def threads(self) -> int:
@@ -61,8 +80,14 @@ class Pass:
     @functools.cached_property
     def tables(self) -> tuple[Any, ...]:
         """Arguments of both kernels that do not depend on the data."""
-        mask = 0 if self.entry is None else len(self.entry) - 1
-        return self.twiddles, self.entry, np.uint32(self.entry_shift), np.uint32(mask)
+        if (factors := self.factors) is None:
+            return self.twiddles, None, np.uint32(0), np.uint32(0)
+        mask = np.uint32(len(factors.table) - 1)
+        whole = self.twiddles, factors.table, np.uint32(factors.shift), mask
+        if not factors.split_bits:
+            return whole
+        split_mask = np.uint32(len(factors.split) - 1)
+        return (*whole, factors.split, np.uint32(factors.split_rest), np.uint32(factors.split_bits), split_mask)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +121,27 @@ def tile_columns(log_rows: int, log_available: int) -> int:
     return min(max(_TILE_LOG2 - log_rows, 2), log_available)
 
 
+def unit(
+    log_rows: int, log_columns: int, *, in_place: bool = False, on_exit: bool = False, split: bool = False
+) -> Unit:
+    """The unit of a pass."""
+    more = (("IN_PLACE", in_place), ("FACTORS_ON_EXIT", on_exit), ("SPLIT_FACTORS", split))
+    return Unit(
+        "ntt.cu", (("LOG_R", log_rows), ("LOG_C", log_columns), *((name, 1) for name, wanted in more if wanted))
+    )
+
+
 def units() -> list[Unit]:
     """Every unit that a transform of any size can need."""
-    needed = {_TABLES: None}
+    needed = {TABLES: None}
     for log_n in range(MOST_LOG2 + 1):
-        for log_rows, columns in _shapes(log_n):
-            needed[Unit("ntt.cu", (("LOG_R", log_rows), ("LOG_C", columns)))] = None
+        for log_rows, columns in shapes_of(log_n):
+            needed[unit(log_rows, columns)] = None
     return list(needed)
 
 
-def _shapes(log_n: int, sizes: tuple[int, ...] | None = None) -> list[tuple[int, int]]:
+def shapes_of(log_n: int, sizes: tuple[int, ...] | None = None) -> list[tuple[int, int]]:
+    """log2 of rows and of a tile's columns of each pass."""
     sizes = sizes or pass_sizes(log_n)
     rest, shapes = log_n, []
     for log_rows in sizes[:-1]:
@@ -115,17 +151,17 @@ def _shapes(log_n: int, sizes: tuple[int, ...] | None = None) -> list[tuple[int,
     return shapes
 
 
-def _elements(values: list[int]):
+def elements(values: list[int]):
     return cupy().asarray(ints_to_limbs((x * FR_R % FR_MODULUS for x in values), 4))
 
 
-def _known(values: list[int]):
+def known(values: list[int]):
     """Factors as kernels multiply by them fastest: plain, each beside its share of the modulus."""
     quotients = ((x << 256) // FR_MODULUS for x in values)
     return cupy().asarray(np.hstack([ints_to_limbs(values, 4), ints_to_limbs(quotients, 4)]))
 
 
-def _powers(base: int, count: int, factor: int = 1) -> list[int]:
+def powers(base: int, count: int, factor: int = 1) -> list[int]:
     out = []
     for _ in range(count):
         out.append(factor)
@@ -133,22 +169,36 @@ def _powers(base: int, count: int, factor: int = 1) -> list[int]:
     return out
 
 
-def _two_level(base: int, log_count: int) -> tuple[Any, Any, int]:
+def two_level(base: int, log_count: int) -> tuple[Any, Any, int]:
     """base^e for e < 2^log_count as low[e mod 2^bits] · high[e >> bits]."""
     bits = (log_count + 1) // 2
-    high = _powers(pow(base, 1 << bits, FR_MODULUS), 1 << (log_count - bits))
-    return _elements(_powers(base, 1 << bits)), _elements(high), bits
+    high = powers(pow(base, 1 << bits, FR_MODULUS), 1 << (log_count - bits))
+    return elements(powers(base, 1 << bits)), elements(high), bits
 
 
-def _twiddles(omega: int, log_rows: int):
+def twiddles_of(omega: int, log_rows: int):
     """Factors between the radix-8 stages of one pass: entry d·step + row of a block is ω_block^(row·d)."""
     values = []
     for log_block in range(log_rows, 3, -3):
         step = 1 << (log_block - 3)
         root = pow(omega, 1 << (log_rows - log_block), FR_MODULUS)
         for d in range(8):
-            values += _powers(pow(root, d, FR_MODULUS), step)
-    return _known(values or [1])
+            values += powers(pow(root, d, FR_MODULUS), step)
+    return known(values or [1])
+
+
+def factors_between(
+    omega: int, log_rows: int, rest: int, row: Any = None, column: tuple[Any, Any, int] = (None, None, 0)
+) -> Any:
+    """Table [k][m] of ω^(k·m) · row[k] · column^m for k < 2^log_rows, m < 2^rest, on the device."""
+    low, high, bits = two_level(omega, log_rows + rest)
+    table = cupy().empty((1 << (log_rows + rest), 4), np.uint64)
+    arguments = (
+        table, np.uint32(log_rows), np.uint32(rest), low, high, np.uint32(bits), row,
+        column[0], column[1], np.uint32(column[2]),
+    )  # fmt: skip
+    launch(TABLES, "ntt_factors", blocks(len(table), 256, 4096), 256, arguments)
+    return table
 
 
 @functools.lru_cache(maxsize=8)
@@ -157,37 +207,39 @@ def _plan(
 ) -> Plan:
     """Coefficient i times before^i, transform, value k times scale · after^k."""
     sizes = sizes or pass_sizes(log_n)
-    shapes = _shapes(log_n, sizes)
     omega = pow(root, 1 << (TWO_ADICITY - log_n), FR_MODULUS)
     passes = []
     done, rest = 0, log_n
     # Coefficients' powers: the part of the first digit is a table of its own, the rest is folded into the next entry.
-    entry, entry_shift = None, log_n - sizes[0]
+    entry, shift = None, log_n - sizes[0]
     if before != 1:
-        entry = _elements(_powers(pow(before, 1 << entry_shift, FR_MODULUS), 1 << sizes[0]))
-    for position, (log_rows, columns) in enumerate(shapes):
+        entry = Factors(elements(powers(pow(before, 1 << shift, FR_MODULUS), 1 << sizes[0])), shift)
+    for position, (log_rows, columns) in enumerate(shapes_of(log_n, sizes)):
         rest -= log_rows
         first, last = position == 0, position == len(sizes) - 1
-        row_base, scaled = pow(after, 1 << done, FR_MODULUS), scale if first else 1
-        row = _elements(_powers(row_base, 1 << log_rows, scaled)) if row_base != 1 or scaled != 1 else None
-        twiddles = _twiddles(pow(omega, 1 << (log_n - log_rows), FR_MODULUS), log_rows)
-        passes.append(Pass(log_rows, columns, twiddles, entry, entry_shift, row if last else None))
+        row = row_factors(after, done, log_rows, scale if first else 1)
+        twiddles = twiddles_of(pow(omega, 1 << (log_n - log_rows), FR_MODULUS), log_rows)
+        passes.append(Pass(log_rows, columns, twiddles, entry, row if last else None))
         if not last:
-            column = _two_level(before, rest) if first and before != 1 else (None, None, 0)
-            low, high, bits = _two_level(pow(omega, 1 << done, FR_MODULUS), log_rows + rest)
-            entry, entry_shift = cupy().empty((1 << (log_rows + rest), 4), np.uint64), 0
-            arguments = (
-                entry, np.uint32(log_rows), np.uint32(rest), low, high, np.uint32(bits), row,
-                column[0], column[1], np.uint32(column[2]),
-            )  # fmt: skip
-            launch(_TABLES, "ntt_factors", blocks(len(entry), 256, 4096), 256, arguments)
+            column = two_level(before, rest) if first and before != 1 else (None, None, 0)
+            entry = Factors(factors_between(pow(omega, 1 << done, FR_MODULUS), log_rows, rest, row, column))
         done += log_rows
-    eighth = pow(root, 1 << (TWO_ADICITY - 3), FR_MODULUS)
-    return Plan(_known(_powers(eighth, 4)[1:]), tuple(passes))
+    return Plan(roots_of_eight(root), tuple(passes))
+
+
+def row_factors(after: int, done: int, log_rows: int, scale: int = 1) -> Any:
+    """scale · after^(k · 2^done) for each frequency k of a pass, None where all are one."""
+    base = pow(after, 1 << done, FR_MODULUS)
+    return elements(powers(base, 1 << log_rows, scale)) if base != 1 or scale != 1 else None
+
+
+def roots_of_eight(root: int) -> Any:
+    """ω_8, ω_8² and ω_8³ of a root of order 2^32."""
+    return known(powers(pow(root, 1 << (TWO_ADICITY - 3), FR_MODULUS), 4)[1:])
 
 
 def release_tables() -> None:
-    """Forget all plans, so that their device memory can be used for something else."""
+    """Forget these plans, so that their device memory can be used for something else."""
     _plan.cache_clear()
 
 
@@ -198,12 +250,13 @@ def plan(
     coset: int | None = None,
     root: int = SNARKJS_ROOT,
     after: int = 1,
+    scale: int = 1,
     passes: tuple[int, ...] | None = None,
 ) -> Plan:
     """The tables of a transform, built if need be.
 
-    Parameters as in `ntt`; `after`^k is a further factor of value k, `passes` overrides `pass_sizes`: one to three of
-    at most 9, the first the largest, each from 4 where there are several.
+    Parameters as in `ntt`; `scale` · `after`^k is a further factor of value k, `passes` overrides `pass_sizes`: one to
+    three of at most 9, the first the largest, each from 4 where there are several.
     """
     if passes is not None and (
         sum(passes) != log_n
@@ -213,7 +266,7 @@ def plan(
     ):
         raise ValueError(f"passes: {passes} do not make a transform of 2^{log_n} points")
     g = 1 if coset is None else coset % FR_MODULUS
-    scale = pow(1 << log_n, -1, FR_MODULUS) if inverse else 1
+    scale = scale * pow(1 << log_n, -1, FR_MODULUS) % FR_MODULUS if inverse else scale
     if inverse:
         root, before, after = pow(root, -1, FR_MODULUS), 1, pow(g, -1, FR_MODULUS) * after % FR_MODULUS
     else:
@@ -241,7 +294,7 @@ def run_plan(chosen: Plan, values: Any, spare: Any) -> None:
             launch(step.unit, "ntt_rows", grid, step.threads, arguments, step.shared_bytes)
 
 
-def _log2_length(name: str, values: Any, most: int = MOST_LOG2) -> int:
+def log2_length(name: str, values: Any, most: int = MOST_LOG2) -> int:
     n = len(values)
     if n == 0 or n & (n - 1) or n > 1 << most:
         raise ValueError(f"{name}: a transform on the GPU needs a power of two up to 2^{most} elements, got {n}")
@@ -271,70 +324,8 @@ def ntt(values: Any, *, inverse: bool = False, coset: int | None = None, root: i
     if coset is not None and coset % FR_MODULUS == 0:
         raise ValueError("coset: zero")
     on_device = device_array("values", values, np.uint64, None, 4)
-    log_n = _log2_length("values", on_device)
+    log_n = log2_length("values", on_device)
     with nvtx.annotate("ntt", domain=DOMAIN):
         run_plan(plan(log_n, inverse=inverse, coset=coset, root=root), on_device, cupy().empty_like(on_device))
     if isinstance(values, np.ndarray):
         values[...] = cupy().asnumpy(on_device)
-
-
-@refusing_in_one_line
-def h_polynomial(a: Any, b: Any, c: Any) -> Any:
-    """The scalars of snarkjs's H query, as `host.h_polynomial`: plain integers, in the memory of `a`.
-
-    Parameters
-    ----------
-    a, b, c : (n, 4) uint64, of numpy or CuPy
-        Evaluations on the n-th roots of unity, Montgomery form; overwritten where they lie on the device.
-
-    Raises
-    ------
-    ValueError
-        Lengths that differ or are no power of two up to 2^27.
-    """
-    on_device = [device_array(name, x, np.uint64, len(a), 4) for name, x in zip("abc", (a, b, c))]
-    log_n = _log2_length("a", on_device[0])
-    odd = pow(SNARKJS_ROOT, 1 << (TWO_ADICITY - 1 - log_n), FR_MODULUS)
-    with nvtx.annotate("h_polynomial", domain=DOMAIN):
-        spare = cupy().empty_like(on_device[0])
-        # Coefficient i times odd^i: the shift of the coset rides on the inverse transform.
-        back, forth = plan(log_n, inverse=True, after=odd), plan(log_n)
-        for x in on_device:
-            run_plan(back, x, spare)
-            run_plan(forth, x, spare)
-        arguments = (*on_device, np.uint64(1 << log_n))
-        launch(_TABLES, "ntt_quotient", blocks(1 << log_n, 256), 256, arguments)
-    if isinstance(a, np.ndarray):
-        a[...] = cupy().asnumpy(on_device[0])
-    return a
-
-
-@refusing_in_one_line
-def h_coefficients(a: Any, b: Any, c: Any) -> Any:
-    """The scalars of bellman's H query, as `host.h_coefficients`: plain integers, in the memory of `a`.
-
-    Parameters
-    ----------
-    a, b, c : (n, 4) uint64, of numpy or CuPy
-        Evaluations on the n-th roots of unity of bellman, Montgomery form; overwritten where they lie on the device.
-
-    Raises
-    ------
-    ValueError
-        Lengths that differ or are no power of two up to 2^27.
-    """
-    on_device = [device_array(name, x, np.uint64, len(a), 4) for name, x in zip("abc", (a, b, c))]
-    n = 1 << _log2_length("a", on_device[0])
-    inverse = pow(pow(BELLMAN_COSET, n, FR_MODULUS) - 1, -1, FR_MODULUS)
-    with nvtx.annotate("h_coefficients", domain=DOMAIN):
-        for x in on_device:
-            ntt(x, inverse=True, root=BELLMAN_ROOT)
-            ntt(x, coset=BELLMAN_COSET, root=BELLMAN_ROOT)
-        quotient = field.fr_sub(field.fr_mul(on_device[0], on_device[1]), on_device[2])
-        # A factor that is not in Montgomery form takes the product out of it; the transform is linear.
-        factor = cupy().asarray(ints_to_limbs([inverse], 4))
-        on_device[0][...] = field.fr_mul(quotient, cupy().ascontiguousarray(cupy().broadcast_to(factor, (n, 4))))
-        ntt(on_device[0], inverse=True, coset=BELLMAN_COSET, root=BELLMAN_ROOT)
-    if isinstance(a, np.ndarray):
-        a[...] = cupy().asnumpy(on_device[0])
-    return a

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from cuzklab.backends.cuda import field, msm, multiples, transform
+from cuzklab.backends.cuda import field, keys, msm, multiples, quotient, transform
 from cuzklab.backends.cuda.compile import Unit, compile_unit, compiler_version, usage
 from cuzklab.resources import folder
 
@@ -21,7 +21,8 @@ ARCHITECTURES = (80, 90, 120)
 
 def units() -> list[Unit]:
     """Every unit of the backend."""
-    return [field.UNIT, Unit("ceilings.cu"), *transform.units(), *msm.units(), *multiples.units()]
+    made_of = (transform, quotient, msm, multiples, keys)
+    return list(dict.fromkeys([field.UNIT, Unit("ceilings.cu"), *(unit for each in made_of for unit in each.units())]))
 
 
 def recorded_path() -> Path:

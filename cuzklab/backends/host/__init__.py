@@ -27,6 +27,7 @@ from cuzklab.backends.host.field import (
     fr_sub,
     fr_to_montgomery,
     spmv,
+    spmv_coded,
 )
 from cuzklab.backends.host.msm import (
     fixed_base_g1,
@@ -109,4 +110,5 @@ __all__ = [
     "on_curve_g1",
     "on_curve_g2",
     "spmv",
+    "spmv_coded",
 ]

@@ -1,6 +1,7 @@
 """Element-wise arithmetic of Fr and Fp, and sparse matrix times vector."""
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from cuzklab.backends.limbs import checked, ints_to_limbs
 from cuzklab.backends.native import load
 
 _LIMBS = {"fr": 4, "fp": 6}
+# Of a sparse matrix whose coefficients are looked up: these stay in the cache.
+_ENTRIES_AT_A_TIME = 1 << 16
 
 
 def _canonical(field: str, name: str, x: np.ndarray) -> np.ndarray:
@@ -164,27 +167,72 @@ def spmv(
     ValueError
         Row starts that do not ascend from 0 to the number of nonzeros, or a wire that the witness lacks.
     """
-    checked("row_start", row_start, np.int64, None)
-    checked("wire", wire, np.uint32, None)
     checked("value", value, np.uint64, len(wire), 4)
     _canonical("fr", "value", value)
+    return _sparse_product(row_start, wire, lambda first, last: value[first:last], witness, out, thread_count(threads))
+
+
+def spmv_coded(
+    row_start: np.ndarray,
+    wire: np.ndarray,
+    number: np.ndarray,
+    values: np.ndarray,
+    witness: np.ndarray,
+    *,
+    out: np.ndarray | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """`spmv` of coefficients values[number], which are looked up for some rows at a time: a fifth of the memory.
+
+    Parameters
+    ----------
+    number : (nonzeros,) uint32
+    values : (m, 4) uint64
+        The others as in `spmv`, as are the result and what is refused.
+    """
+    checked("number", number, np.uint32, len(wire))
+    _canonical("fr", "values", values)
+
+    def coefficients(first: int, last: int) -> np.ndarray:
+        return np.take(values, number[first:last], axis=0)
+
+    return _sparse_product(row_start, wire, coefficients, witness, out, thread_count(threads), _ENTRIES_AT_A_TIME)
+
+
+def _sparse_product(
+    row_start: np.ndarray,
+    wire: np.ndarray,
+    coefficients: Callable[[int, int], np.ndarray],
+    witness: np.ndarray,
+    out: np.ndarray | None,
+    threads: int,
+    entries_at_a_time: int | None = None,
+) -> np.ndarray:
+    """`spmv`, which asks for the coefficients of the entries from a first to a last one."""
+    checked("row_start", row_start, np.int64, None)
+    checked("wire", wire, np.uint32, None)
     _canonical("fr", "witness", witness)
-    if len(row_start) == 0 or row_start[0] != 0 or row_start[-1] != len(wire) or (np.diff(row_start) < 0).any():
-        raise ValueError(f"row_start: must ascend from 0 to the number of nonzeros, {len(wire)}")
-    rows, threads, library = len(row_start) - 1, thread_count(threads), load().library
+    nonzeros, rows, library = len(wire), len(row_start) - 1, load().library
+    if rows < 0 or row_start[0] != 0 or row_start[-1] != nonzeros or (row_start[1:] < row_start[:-1]).any():
+        raise ValueError(f"row_start: must ascend from 0 to the number of nonzeros, {nonzeros}")
     if out is None:
         out = np.empty((rows, 4), np.uint64)
     checked("out", out, np.uint64, rows, 4)
 
     def work(begin: int, end: int) -> None:
+        first = int(row_start[begin])
+        value = coefficients(first, int(row_start[end]))
+        start = value.ctypes.data - 32 * first  # where the coefficient of entry 0 would lie
         bad = library.fr_sparse_product(
-            *(x.ctypes.data for x in (row_start, wire, value, witness)), len(witness), begin, end, out.ctypes.data
-        )
+            row_start.ctypes.data, wire.ctypes.data, start, witness.ctypes.data, len(witness), begin, end,
+            out.ctypes.data,
+        )  # fmt: skip
         if bad >= 0:
             raise ValueError(f"wire: row {bad} names a wire beyond the {len(witness)} of the witness")
 
     # Cut where the nonzeros are, not the rows: a few rows may hold most of them.
-    cuts = np.searchsorted(row_start, [len(wire) * i // (4 * threads) for i in range(1, 4 * threads)])
+    parts = max(4 * threads, nonzeros // entries_at_a_time if entries_at_a_time else 0)
+    cuts = np.searchsorted(row_start, [nonzeros * i // parts for i in range(1, parts)])
     edges = sorted({0, rows, *(min(int(cut), rows) for cut in cuts)})
     run_ranges(work, itertools.pairwise(edges), threads)
     return out

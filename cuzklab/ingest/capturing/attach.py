@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from cuzklab.errors import BadInput
+from cuzklab.ingest.capturing.agreement import agreement
 from cuzklab.ingest.capturing.alignment import Alignment, Ranges, align
 from cuzklab.trace import TABLES, Columns, Run, write_run
 from cuzklab.trace.nesting import Nesting, nesting
@@ -28,7 +29,7 @@ def attach(run: Run, captured: Run, place: Path, report_file: str = "") -> Run:
     innermost span on the thread that asked for it. Device memory stays the run's own where it recorded it (the capture
     then adds what was allocated as a counter), else it is the capture's. What the program did before the run's first
     span or after its last is left out. Spans that were found in the capture carry domain, style and process of the
-    NVTX range that they are.
+    NVTX range that they are. How far both agree, stage by stage, stands in the condition `capture`.
 
     Parameters
     ----------
@@ -53,6 +54,9 @@ def attach(run: Run, captured: Run, place: Path, report_file: str = "") -> Run:
         raise BadInput(f"{captured.info.title}: {error}") from None
     join = _Join(run, spans, theirs, found)
     tables = {name: _table(name, join.moved(captured.table(name), name)) for name in _FROM_CAPTURE}
+    agreed = agreement(
+        spans, theirs, found.pairs, run.table("kernels"), join.moved(captured.table("kernels"), "kernels")
+    )
     own = {name: run.table(name) for name in TABLES if name not in _FROM_CAPTURE} | {"spans": join.spans(theirs)}
     notes = [f"Joined with a capture of Nsight Systems: {found.in_words()}."]
     outside = {name: len(captured.table(name)) - len(tables[name]) for name in _FROM_CAPTURE}
@@ -76,7 +80,7 @@ def attach(run: Run, captured: Run, place: Path, report_file: str = "") -> Run:
     info = replace(
         run.info,
         notes=(*run.info.notes, *notes, *(f"Capture: {note}" for note in captured.info.notes)),
-        conditions={**run.info.conditions, "capture": _facts(found, captured, report_file)},
+        conditions={**run.info.conditions, "capture": _facts(found, captured, report_file) | {"agreement": agreed}},
         inputs={**run.info.inputs, **captured.info.inputs},
         versions={**run.info.versions, **{k: v for k, v in captured.info.versions.items() if k in ("nsys", "schema")}},
         devices=run.info.devices or captured.info.devices,

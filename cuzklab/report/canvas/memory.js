@@ -24,6 +24,12 @@ export function highest(time, live, first, count, left, right, width) {
 export class MemoryPainter {
   constructor({ header, columns }) {
     Object.assign(this, { header, columns, patterns: new Map() });
+    this.peaks = header.memory.map((_, device) => {
+      const first = columns.device_first[device], last = first + columns.device_count[device];
+      let peak = 0;
+      for (let place = first; place < last; place++) if (columns.live[place] > peak) peak = columns.live[place];
+      return peak;
+    });
   }
 
   // The layers' bytes after an event: a place in `live`.
@@ -52,8 +58,7 @@ export class MemoryPainter {
     const first = columns.device_first[device], count = columns.device_count[device];
     const pixels = Math.max(1, Math.floor(width - GUTTER)), height = MEMORY_HEIGHT - 26, bottom = y + MEMORY_HEIGHT - 6;
     const wanted = memory.failures.map((failure) => failure.live + failure.bytes);
-    let peak = 0;
-    for (let place = first; place < first + count; place++) peak = Math.max(peak, columns.live[place]);
+    const peak = this.peaks[device];
     const top = Math.max(peak, memory.limit, ...wanted, 1) * 1.04;
     const at = (bytes) => bottom - (bytes / top) * height;
     const places = highest(columns.live_time, columns.live, first, count, left, right, pixels);

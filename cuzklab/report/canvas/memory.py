@@ -1,7 +1,7 @@
 """Device memory below a timeline: whose it is at each moment, against the limit, on the same axis."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,16 @@ class Memory:
             "layer_level": _joined([layer.level_bytes for layer in layers]),
         }
         return header, columns, {"live_time": "device", "layer_event": "layer"}
+
+
+def kept_events(memory: Memory, events: NDArray[np.int64]) -> Memory:
+    """The memory at some of its events only, in order: layers have the bytes that they have at each of these."""
+    layers = []
+    for layer in memory.layers:
+        before = np.searchsorted(layer.event, events, side="right")
+        level = np.concatenate(([0], layer.level_bytes))[before]
+        layers.append(replace(layer, **dict(zip(("event", "level_bytes"), _changes(level), strict=True))))
+    return replace(memory, time=memory.time[events], live_bytes=memory.live_bytes[events], layers=tuple(layers))
 
 
 def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -1,13 +1,15 @@
-"""A smaller picture of a large run: the longest spans as they are, the shortest merged into bars."""
+"""A smaller picture of a large run: the longest spans as they are, the shortest merged; of memory what is highest."""
 
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuzklab.report.canvas.memory import Memory, kept_events
 from cuzklab.report.canvas.picture import Picture
 
 _GOLDEN = (5**0.5 - 1) / 2
+MOST_EVENTS = 20_000  # changes of a device's memory: several a pixel of any screen
 _FINEST = 1 << 20  # parts of the run's length: the finest stretch in which spans are merged
 
 
@@ -22,7 +24,11 @@ def thinned(picture: Picture, at_most: int) -> Picture:
     A merged bar has the kind and the names of one of its spans, each with the chance of its part of their time: were it
     always the longest, what takes a little everywhere would be nowhere. The draws are evenly spread (multiples of the
     golden ratio), so that many bars together show each kind in its proportion, and a picture is always the same.
+
+    Of a device's memory that changes more often than `MOST_EVENTS`, the highest and the last moment of each of equally
+    long stretches are kept: peaks are exact, and so is what they consist of.
     """
+    picture = _fewer_events(picture)
     if len(picture) <= at_most:
         return picture
     row = np.repeat(np.arange(len(picture.row_count)), picture.row_count)
@@ -34,6 +40,27 @@ def thinned(picture: Picture, at_most: int) -> Picture:
             break
         stretch *= 2
     return _merged(picture, row, group, count)
+
+
+def _fewer_events(picture: Picture) -> Picture:
+    """The picture with at most `MOST_EVENTS` changes of each device's memory."""
+    events = sum(len(memory.time) for memory in picture.memory)
+    memory = tuple(_highest(memory, picture.length_ns) for memory in picture.memory)
+    kept = sum(len(memory.time) for memory in memory)
+    if kept == events:
+        return picture
+    note = f"Device memory: {kept:,} of {events:,} changes are kept, with every stretch's highest."
+    return replace(picture, memory=memory, note=" ".join(filter(None, (picture.note, note))))
+
+
+def _highest(memory: Memory, length_ns: int) -> Memory:
+    if len(memory.time) <= MOST_EVENTS:
+        return memory
+    stretch = memory.time // max(-(-length_ns * 2 // MOST_EVENTS), 1)
+    # The last of the highest of each stretch, and its last.
+    last = np.flatnonzero(np.append(np.diff(stretch), 1))
+    order = np.lexsort((np.arange(len(stretch)), memory.live_bytes, stretch))
+    return kept_events(memory, np.union1d(last, order[last]))
 
 
 def _groups(picture: Picture, row: NDArray[np.int64], stretch: int) -> NDArray[np.int64]:

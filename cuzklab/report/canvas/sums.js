@@ -42,3 +42,16 @@ export function search({ header, columns }, text, lanes) {
   });
   return { mask, found };
 }
+
+// The match after (`direction` 1) or before (-1) a bar in order of time, and around the end; `chosen` is -1 for none.
+export function nextMatch({ start }, mask, chosen, direction) {
+  const here = chosen < 0 ? (direction > 0 ? -1 : Infinity) : start[chosen];
+  const ahead = (one, other) => direction * (start[one] - (other === -1 ? here : start[other])) || direction * (one - (other === -1 ? chosen : other));
+  let best = -1, first = -1;
+  for (let place = 0; place < mask.length; place++) {
+    if (!mask[place]) continue;
+    if (first < 0 || ahead(place, first) < 0) first = place;
+    if (ahead(place, -1) > 0 && (best < 0 || ahead(place, best) < 0)) best = place;
+  }
+  return best >= 0 ? best : first;
+}

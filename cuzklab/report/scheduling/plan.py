@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cuzklab import resources
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MAX_BYTES = 1 << 20
@@ -92,9 +92,7 @@ def load(name: str | Path) -> Schedule:
     elif text in (known := schedules()):
         path = known[text]
     else:
-        raise BadInput(
-            f"no schedule {text!r}; there are: {', '.join(known) or 'none'}, or give the path of a TOML file"
-        )
+        raise BadInput(no_such("schedule", text, known, "or give the path of a TOML file"))
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise BadInput(f"{path}: larger than any schedule")

@@ -3,6 +3,7 @@
 const REST_MS = 400;
 
 function render({ model, el: root }) {
+  keepWhenSaved(model.widget_manager);
   root.classList.add("cz-wb", "cz-author");
   const editor = el("textarea", { class: "cz-editor", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off",
     "aria-label": `Policy ${model.get("name")}; Escape, then Tab leaves the editor` });

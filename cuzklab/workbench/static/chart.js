@@ -34,8 +34,13 @@ class LaneChart {
     this.watch.observe(this.element);
   }
 
-  show(data) {
+  // `data` is what `unpacked` makes of a picture. Of a run that is still being simulated (`partial`) the axis reaches as
+  // far as that of the one before, so that nothing jumps when the rest comes.
+  show(data, partial = false) {
     const whole = !this.data || (this.from === 0 && this.to === this.data.end_s);
+    this.simulated = data.end_s;
+    this.partial = partial;
+    if (partial) data.end_s = Math.max(data.end_s, this.data?.end_s ?? 0);
     this.data = data;
     if (whole || this.to > data.end_s) { this.from = 0; this.to = data.end_s || 1; }
     this.chosen = -1;
@@ -128,7 +133,7 @@ class LaneChart {
       words.push(this.data.lanes[lane].label);
       for (let at = 0; at < bars.lane.length; at += 1)
         if (bars.lane[at] === lane && time >= bars.start[at] && time <= bars.start[at] + bars.length[at])
-          words.push(`${names[bars.name[at]]} ${bars.partition[at]} ${seconds(bars.length[at])}`);
+          words.push(`${names[bars.name[at]]} ${this.data.texts[bars.partition[at]]} ${seconds(bars.length[at])}`);
       const wait = this.waitAt(lane, time);
       if (wait >= 0) words.push(this.sentence(wait));
     } else {
@@ -170,6 +175,7 @@ class LaneChart {
     context.rect(this.left, 0, this.width - this.left - 8, height);
     context.clip();
     this.axis(context, look, 0, bottom);
+    this.yetToCome(context, look, bottom);
     context.textAlign = "left";
     const put = (lane, start, length, paint, label, inset = 2) => {
       const a = this.x(start), b = Math.max(a + 0.7, this.x(start + length));
@@ -223,8 +229,8 @@ class LaneChart {
       level = gib[at];
       context.lineTo(this.x(time[at]), y(level));
     }
-    context.lineTo(this.x(this.data.end_s), y(level));
-    context.lineTo(this.x(this.data.end_s), base);
+    context.lineTo(this.x(this.simulated), y(level));
+    context.lineTo(this.x(this.simulated), base);
     context.fillStyle = "rgba(0,114,178,0.35)";
     context.fill();
     context.strokeStyle = "#0072B2";
@@ -241,6 +247,17 @@ class LaneChart {
     context.fillStyle = look.limit;
     for (const at of failed) { context.fillRect(this.x(at) - 1, y(limit) - 5, 3, 10); }
     context.restore();
+  }
+
+  // What is not simulated yet.
+  yetToCome(context, look, bottom) {
+    if (!this.partial) return;
+    const from = Math.max(this.left, this.x(this.simulated));
+    context.fillStyle = look.raised;
+    context.fillRect(from, 0, this.width - from, bottom);
+    context.fillStyle = look.muted;
+    context.textAlign = "left";
+    if (this.width - from > 90) context.fillText("simulating …", from + 8, 13);
   }
 
   axis(context, look, top, bottom) {

@@ -70,7 +70,7 @@ function ink(place) {
   const style = getComputedStyle(place);
   const of = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
   return { ink: of("--cz-ink", "#222"), muted: of("--cz-muted", "#666"), rule: of("--cz-rule", "#ddd"),
-    paper: of("--cz-paper", "#fff"), wait: "#9AA4AE", limit: "#D2463A", accent: of("--cz-accent", "#0072B2") };
+    paper: of("--cz-paper", "#fff"), raised: of("--cz-raised", "#f4f6f8"), wait: "#9AA4AE", limit: "#D2463A", accent: of("--cz-accent", "#0072B2") };
 }
 
 function hatch(context, colour) {

@@ -6,6 +6,7 @@ const KNOBS = [
 ];
 
 function render({ model, el: root }) {
+  keepWhenSaved(model.widget_manager);
   root.classList.add("cz-wb", "cz-design");
   const choices = model.get("choices");
   let asked = null, wanted = null, began = 0, silence = null;
@@ -29,7 +30,7 @@ function render({ model, el: root }) {
     root.dataset.state = "asking";
     clearTimeout(silence);
     silence = setTimeout(() => { timing.textContent = "no answer from the kernel: run the cell to go on"; asked = null; }, 15000);
-    if (identity(asked.knobs) === identity(model.get("picture").knobs)) { clearTimeout(silence); asked = null; root.dataset.state = "drawn"; }
+    if (!model.get("picture").partial && identity(asked.knobs) === identity(model.get("picture").knobs)) { clearTimeout(silence); asked = null; root.dataset.state = "drawn"; }
   }
 
   const controls = el("div", { class: "cz-controls" });
@@ -77,7 +78,8 @@ function render({ model, el: root }) {
   const cards = el("div", { class: "cz-cards" });
   const chosen = el("div", { class: "cz-chosen" });
   const chart = new LaneChart((number) => {
-    chosen.textContent = number < 0 ? "" : `${model.get("picture").lanes[model.get("picture").waits.lane[number]].label} ${chart.sentence(number)}, from ${seconds(model.get("picture").waits.start[number])} on.`;
+    const { lanes, waits } = chart.data;
+    chosen.textContent = number < 0 ? "" : `${lanes[waits.lane[number]].label} ${chart.sentence(number)}, from ${seconds(waits.start[number])} on.`;
   });
   const legend = el("div", { class: "cz-legend" });
   const tables = el("div", { class: "cz-tables" });
@@ -113,11 +115,13 @@ function render({ model, el: root }) {
       return;
     }
     if (!picture.lanes) return;
-    chart.show(picture);
-    root.dataset.policy = picture.knobs.policy;
+    chart.show(unpacked(picture), picture.partial);
     chosen.textContent = "";
+    root.classList.toggle("cz-partial", picture.partial === true);
+    if (picture.partial) return; // figures and tables of the last whole one stand until the next
+    root.dataset.policy = picture.knobs.policy;
     const seen = new Map();
-    for (const number of picture.bars.name) {
+    for (const number of new Set(chart.data.bars.name)) {
       const whole = picture.names[number], name = whole.startsWith("held by ") ? whole : whole.split(".")[0]; // parts have their stage's colour
       if (!/^(alloc|free|trim|device sync)/.test(name)) seen.set(name, picture.colours[number]);
     }
@@ -130,8 +134,8 @@ function render({ model, el: root }) {
 
   function drawSecond() {
     const picture = model.get("picture"), second = fresh(), baseline = model.get("baseline");
-    if (!picture.lanes) return;
-    const ok = picture.outcome === "ok";
+    if (!picture.metrics) return;
+    const ok = picture.outcome === "ok", { waits } = chart.data;
     const words = { ok: "Runs to its end", device_oom: "Runs out of device memory", host_oom: "Runs out of host memory", deadlock: "Deadlocks", fault: "Fails" };
     const check = second?.check;
     const lines = [el("p", { class: `cz-verdict ${ok ? "cz-good" : "cz-bad"}` }, el("b", { text: `${ok ? "✓" : "✗"} Simulated: ${words[picture.outcome] ?? picture.outcome}.` }), ` ${picture.explanation}`)];
@@ -171,21 +175,27 @@ function render({ model, el: root }) {
       fold("Device memory", () => table(["", "bytes"], picture.vram.rows)),
       limits?.rows?.length ? fold("Where the device's time went", () => table(["what", "when", "time", "of the batch"], limits.rows, "", 2)) : null,
       fold("Waits of the workers", () => table(["worker", "kind", "for", "held by", "from", "length"],
-        picture.waits.lane.map((lane, at) => [picture.lanes[lane].label, picture.waits.kind[at], picture.waits.on[at], picture.waits.holder[at], seconds(picture.waits.start[at]), seconds(picture.waits.length[at])]).slice(0, 400), picture.waits.lane.length > 400 ? `the first 400 of ${picture.waits.lane.length}` : "", 4)),
+        Array.from(waits.lane.subarray(0, 400), (lane, at) => [picture.lanes[lane].label, waits.kind[at], waits.on[at], waits.holder[at], seconds(waits.start[at]), seconds(waits.length[at])]), waits.lane.length > 400 ? `the first 400 of ${waits.lane.length}` : "", 4)),
       fold("Conditions", () => [table(["condition", "value"], Object.entries(picture.conditions).map(([name, value]) => [name, String(value)])), ...picture.notes.map((note) => el("p", { class: "cz-muted", text: note }))]));
   }
 
   function answered() {
-    const number = model.get("picture").of;
+    const { of: number, partial, took_ms } = model.get("picture");
     clearTimeout(silence);
+    const arrived = performance.now();
     draw();
+    const drawnAt = performance.now();
     if (asked) {
-      const took = performance.now() - asked.at;
-      asked = null;
-      root.dataset.latency = took.toFixed(1);
+      const took = drawnAt - asked.at;
+      asked.first ??= took;
+      if (partial) { timing.textContent = `first part after ${took.toFixed(0)} ms …`; return; }
+      root.dataset.latency = asked.first.toFixed(1);
+      root.dataset.whole = took.toFixed(1);
+      root.dataset.took = JSON.stringify({ ...took_ms, draw: drawnAt - arrived });
+      timing.textContent = asked.first === took ? `picture after ${took.toFixed(0)} ms` : `first part after ${asked.first.toFixed(0)} ms, all after ${took.toFixed(0)} ms`;
       root.dataset.drawn = number;
-      timing.textContent = `picture after ${took.toFixed(0)} ms`;
-    }
+      asked = null;
+    } else if (partial) return;
     root.dataset.state = "drawn";
     send();
   }

@@ -1,6 +1,7 @@
 // A kernel's source and settings, what a change of it did, and where it stands under the roof.
 
 function render({ model, el: root }) {
+  keepWhenSaved(model.widget_manager);
   root.classList.add("cz-wb", "cz-kernels");
   const setting = (name, value) => { model.set("settings", { ...model.get("settings"), [name]: value }); model.save_changes(); };
   const labelled = (label, control) => el("label", { class: "cz-knob" }, el("span", { text: label }), control);

@@ -7,6 +7,7 @@ const STATES = {
 };
 
 function render({ model, el: root }) {
+  keepWhenSaved(model.widget_manager);
   root.classList.add("cz-wb", "cz-live");
   const state = el("b", {}), words = el("span", {}), bar = el("i", {});
   const stop = el("button", { type: "button", class: "cz-button cz-stop", text: "Stop", onclick: () => { stop.disabled = true; model.send({ stop: true }); } });
