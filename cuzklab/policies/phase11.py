@@ -1,7 +1,7 @@
 """Phase 11: phase 9, and three interventions against the contention for host memory, each with a switch.
 
 ``serial_dealloc``
-    a, b and c are freed in the background at the end of a call, which does not wait for it; one partition at a time.
+    a, b and c are freed beside the G2 MSM at the end of a call; one worker at a time.
 ``g2_threads``
     Threads of the G2 MSM's pool; 0 leaves it all cores. Fewer of them take less from the syntheses.
 ``throttle``
@@ -33,9 +33,10 @@ THROTTLE, DEALLOC = Flag("throttle"), Lock("dealloc")
 def prove_partition(p: Partition, gpu: Gpu, serial_dealloc: bool = True, g2_threads: int = 32, throttle: bool = True):
     prep_thread = yield Fork(throttling_prep(p, g2_threads) if throttle else prep(p, g2_threads), "prep")
     yield from kernels(p, gpu)
-    yield Fork(dealloc(p, serial_dealloc))
+    dealloc_thread = yield Fork(dealloc(p, serial_dealloc))
     yield Join(prep_thread)
     yield Compute("epilogue", p)
+    yield Join(dealloc_thread)
 
 
 @program
