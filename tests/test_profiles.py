@@ -100,7 +100,7 @@ def _with(text: str, old: str, new: str) -> str:
         ("[engine]", "[engines]", "unknown field engines"),
         ("page_locking = 0.13", "pagelocking = 0.13", "unknown field spread.pagelocking"),
         ("scatter = ", "scatters = ", "unknown field calibration.scatters"),
-        ("scatter_other = 0.05872\n", "", "field calibration.scatter_other is missing"),
+        ("scatter_other = 0.06323\n", "", "field calibration.scatter_other is missing"),
         ("members = [\n", "members = [\n  [1.0],\n", "field calibration.members: member 1 must have"),
         ('constants = ["', 'constants = ["host.colour", "', "'host.colour' is no constant of this profile"),
         ('"755GiB"', '"755 gigs"', "field host.memory_bytes: '755 gigs' is not a size"),
