@@ -20,7 +20,7 @@ from cuzklab.cli.options import (
     backend_in_force,
     emit,
     format_metric,
-    parameters_of,
+    policy_options,
     print_table,
     size_of,
 )
@@ -31,6 +31,7 @@ from cuzklab.progress import progress
 if TYPE_CHECKING:
     from cuzklab.simulate import Simulation
 
+_ENGINE = {"gw": "--workers", "pw": "--synthesis-workers", "gpus": "--devices"}
 _FAIR = 14  # log2 of the rows from which the scratch of an MSM is no more than its share of a card
 
 
@@ -98,7 +99,7 @@ def run(
     if not capture and (nsys or keep_report):
         raise BadInput("--nsys and --keep-report go with --capture")
     where = backend_in_force(backend, simulated=True)
-    design = policies.load(policy, **parameters_of(parameters))
+    design = policies.load(policy, **policy_options(parameters, _ENGINE))
     if capture:
         from cuzklab.cli.captures import run_captured
 

@@ -280,7 +280,8 @@ class Interpreter:
                 self.tracer.call(actor, item.partition, item.ok)
             self.world.forget_partition(item.partition.name)
             if self._host_memory:
-                self.env.process(self._give_back(item.partition, self._host_memory.held(item.partition)))
+                self._host_memory.synthesised(item.partition)
+                self.env.process(self._give_back(self._host_memory.claim(item.partition)))
         if isinstance(item, Outcome | Partition):
             actor.partition = None
 
@@ -321,19 +322,20 @@ class Interpreter:
 
     def _free_host(self, actor: Actor, effect: FreeHost) -> Generator[simpy.Event, Any, None]:
         start_ns = self.env.now
+        claimed_bytes = self._host_memory.claim(effect.partition, effect.buffer.size_bytes) if self._host_memory else 0
         yield from COSTS[FreeHost](self.machine, effect)
         self.tracer.lasted(actor, effect, start_ns)
         if self._host_memory:
-            size_bytes = min(effect.buffer.size_bytes, self._host_memory.held(effect.partition))
-            self._host_memory_changed()
-            self._host_memory.give_back(effect.partition, size_bytes)
-            self._host_memory_changed()
+            self._given_back(claimed_bytes)
 
-    def _give_back(self, partition: Partition, size_bytes: int) -> Generator[simpy.Event, Any, None]:
+    def _give_back(self, size_bytes: int) -> Generator[simpy.Event, Any, None]:
         """Memory of a partition that is done goes back in the background, and is in use until it has."""
         yield from self.machine.deallocation(size_bytes)
+        self._given_back(size_bytes)
+
+    def _given_back(self, size_bytes: int) -> None:
         self._host_memory_changed()
-        self._host_memory.give_back(partition, size_bytes)
+        self._host_memory.given_back(size_bytes)
         self._host_memory_changed()
 
     def _host_memory_changed(self) -> None:

@@ -1,6 +1,7 @@
 """Calibration to live runs: recorded by hand here, real ones in the slow suite."""
 
 import shutil
+from collections import defaultdict
 from dataclasses import replace
 
 import pandas as pd
@@ -24,8 +25,6 @@ from cuzklab.simulate.live_runs import (
 )
 from cuzklab.trace import RunInfo, load_run, write_run
 from cuzklab.units import GiB
-
-SLOWER_LINK = 12
 
 
 def as_live(folder, policy, workers, hardware):
@@ -106,28 +105,37 @@ def test_a_rate_that_was_measured_under_load_is_not_slowed_twice(tmp_path, quiet
 
 
 @pytest.mark.slow
-def test_throughput_and_lock_waits_of_live_runs_that_were_not_fitted_are_predicted(tmp_path):
-    """On a link so slow that what the machine does besides matters little; its own stage times are in the fit."""
+@pytest.mark.parametrize(("slower_link", "repeats"), [(12, 1), (1, 5)], ids=["bound by the link", "by computing"])
+def test_throughput_and_lock_waits_of_live_runs_that_were_not_fitted_are_predicted(tmp_path, slower_link, repeats):
+    """On a link so slow that what the machine does besides matters little, and on one that hardly counts.
+
+    There the other work of the machine does: of several runs of each kind, in turns, the median one is taken.
+    """
     emulated = load_hardware("emulated")
     link = emulated.transfer
     slow = replace(
         emulated,
         transfer=replace(
             link,
-            pinned_bytes_per_s=link.pinned_bytes_per_s / SLOWER_LINK,
-            pageable_bytes_per_s=link.pageable_bytes_per_s / SLOWER_LINK,
-            pin_s_per_byte=link.pin_s_per_byte * SLOWER_LINK,
-            unpin_s_per_byte=link.unpin_s_per_byte * SLOWER_LINK,
+            pinned_bytes_per_s=link.pinned_bytes_per_s / slower_link,
+            pageable_bytes_per_s=link.pageable_bytes_per_s / slower_link,
+            pin_s_per_byte=link.pin_s_per_byte * slower_link,
+            unpin_s_per_byte=link.unpin_s_per_byte * slower_link,
         ),
     )
-    runs = {}
-    for policy, workers in (("phase8", 1), ("phase9", 2), ("phase8", 2), ("phase9", 1)):
-        result = run_live(
-            policy, 12, proofs=1, partitions=4, gpu_workers=workers, synthesis_workers=2, lookahead=4,
-            vram_bytes=48 * GiB, hardware=slow,
-        )  # fmt: skip
-        assert result.outcome == "ok"
-        runs[policy, workers] = result.write(tmp_path / f"{policy}-{workers}")
+    found = defaultdict(list)
+    for number in range(repeats):
+        for policy, workers in (("phase8", 1), ("phase9", 2), ("phase8", 2), ("phase9", 1)):
+            result = run_live(
+                policy, 12, proofs=1, partitions=4, gpu_workers=workers, synthesis_workers=2, lookahead=4,
+                vram_bytes=48 * GiB, hardware=slow,
+            )  # fmt: skip
+            assert result.outcome == "ok"
+            found[policy, workers].append(result.write(tmp_path / f"{policy}-{workers}-{number}"))
+    runs = {
+        key: sorted(ones, key=lambda run: run_figures(run)["batch_average_s"])[repeats // 2]
+        for key, ones in found.items()
+    }
     problem, _ = problem_of_runs([runs["phase8", 1].path, runs["phase9", 2].path])
     best = fit(problem, seeds=(0, 1), iterations=3, replicates=0).members[0]
     machine = problem.hardware.with_constants(best)
