@@ -231,8 +231,8 @@ def test_the_world_does_not_grow_with_the_number_of_proofs(monkeypatch):
     sizes = []
 
     class Watched(Interpreter):
-        def run(self, programs, watch=None):
-            ending = super().run(programs, watch)
+        def run(self, programs):
+            ending = super().run(programs)
             sizes.append((len(self.world), len(self.machine.processor)))
             return ending
 
