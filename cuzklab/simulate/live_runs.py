@@ -2,8 +2,8 @@
 
 A live run of the host backend has an emulated device: its kernels are computed by threads of the machine's CPU, which
 CPU stages compete for, and only its link and its memory are the profile's. So the profile of such a machine says
-``kernels_on_host``. Stage rates, copies, what it takes to launch a stage and how much syntheses spread are taken from the
-runs; free is how much of the stages' time waits for memory.
+``kernels_on_host``. Stage rates, copies, what it takes to launch a stage and how much syntheses spread are taken from
+the runs; free is how much of the stages' time waits for memory.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
