@@ -2,8 +2,8 @@
 
 A live run of the host backend has an emulated device: its kernels are computed by threads of the machine's CPU, which
 CPU stages compete for, and only its link and its memory are the profile's. So the profile of such a machine says
-``kernels_on_host``, its stage rates and copies are taken from the runs, and free is what it takes to launch a stage,
-how much of the stages' time waits for memory, and how much durations spread.
+``kernels_on_host``. Stage rates, copies, what it takes to launch a stage and how much syntheses spread are taken from
+the runs; free is how much of the stages' time waits for memory.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,10 +23,7 @@ from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Recorder, Run
 from cuzklab.trace.store import load_run
 
-FREE_CONSTANTS = (
-    Constant("device.launch_s", 1.0, 1e-6, 0.1),
-    Constant("host.memory_efficiency", 0.7, 0.005, 1.0),
-)
+FREE_CONSTANTS = (Constant("host.memory_efficiency", 0.7, 0.005, 1.0),)
 _ON_CPU = ("synthesis", "prep_msm", "b_g2_msm", "epilogue")
 _ROUNDS = 4
 _NEEDED = ("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "vram_bytes", "workload", "hardware")
@@ -51,7 +48,7 @@ def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tup
     base = load_hardware(hardware or runs[0].info.conditions["hardware"])
     rates = stage_rates(runs, _shape(runs[0]), base)
     known = dict(base.rates.values) if base.rates else {}
-    copies = transfer_constants(runs, _shape(runs[0]))
+    copies = transfer_constants(runs, _shape(runs[0])) | launch_constant(runs)
     machine = base.with_constants({f"rates.{stage}": rate for stage, rate in {**known, **rates}.items()} | copies)
     machine = machine.with_constants({"spread.synthesis": synthesis_spread(runs)})
     machine = without_load(machine, runs)
@@ -104,8 +101,9 @@ def _workload(run: Run) -> Any:
 def stage_rates(runs: Sequence[Run], shape: CircuitShape, hardware: Hardware) -> dict[str, float]:
     """Work a second of each stage, from the means of its parts' durations over all runs.
 
-    Means, since throughput is made of sums. A stage on the device whose part lasts as long as its streamed bytes need
-    on the link tells nothing of its kernels; they are taken to need half of that.
+    Means, since throughput is made of sums; but of stages on the device medians, since what holds their launches up for
+    a while (page-locking beside them) is charged by the model itself. A stage on the device whose part lasts as long as
+    its streamed bytes need on the link tells nothing of its kernels; they are taken to need half of that.
     """
     durations: dict[tuple[str, str], list[int]] = {}
     for run in runs:
@@ -121,7 +119,8 @@ def stage_rates(runs: Sequence[Run], shape: CircuitShape, hardware: Hardware) ->
             continue
         seconds = 0.0
         for part in stage.parts:
-            mean_s = float(np.mean(durations[name, part])) * 1e-9
+            usual = np.mean if stage.processor == "cpu" else np.median
+            mean_s = float(usual(durations[name, part])) * 1e-9
             link_s = stage.streamed_bytes(shape, part) / hardware.transfer.pinned_bytes_per_s
             seconds += mean_s if mean_s > 1.05 * link_s else mean_s / 2
         rates[name] = sum(stage.work(shape, part) for part in stage.parts) / seconds
@@ -193,6 +192,24 @@ def transfer_constants(runs: Sequence[Run], shape: CircuitShape) -> dict[str, fl
         if len(lasted_ns):
             found[f"transfer.{key}"] = shape.abc_bytes / (float(lasted_ns.mean()) * 1e-9)
     return found
+
+
+def launch_constant(runs: Sequence[Run]) -> dict[str, float]:
+    """What a stage on a device takes beside its kernels: mean over stages of all runs, of their thread's time.
+
+    Returns
+    -------
+    dict
+        `device.launch_s`; nothing where no run has stages on a device.
+    """
+    beside: list[pd.Series] = []
+    for run in runs:
+        spans = run.table("spans")
+        spans = spans[spans["category"] == "gpu"][["partition", "name", "start", "end"]]
+        both = spans.merge(_stages_on_device(run), on=["partition", "name"], suffixes=("", "_there"))
+        beside.append((both["end"] - both["start"]) - (both["end_there"] - both["start_there"]))
+    found = pd.concat(beside)
+    return {"device.launch_s": max(1e-6, float(found.mean()) * 1e-9)} if len(found) else {}
 
 
 def _named(run: Run, name: str) -> Any:
