@@ -97,16 +97,18 @@ def read(path: Path, parameters: Mapping[str, Any] | None, words: Collection[str
 
 
 def _convert(experiment: str, key: str, value: Any, default: Any) -> Any:
+    where = f"experiment {experiment}: parameter {key}"
     try:
         converted = type(default)(value)
+    except (TypeError, ValueError):
+        raise BadInput(f"{where} must be {type(default).__name__}, not {value!r}; the default is {default!r}") from None
+    try:
         if isinstance(default, int) and converted < 1:
             raise ValueError("must be at least 1")
         if key.endswith("vram") and parse_size(converted) <= 0:
             raise ValueError("must be more than nothing")
     except (TypeError, ValueError) as error:
-        raise BadInput(
-            f"experiment {experiment}: parameter {key} = {value!r}: {error}; the default is {default!r}"
-        ) from error
+        raise BadInput(f"{where} = {value!r}: {error}; the default is {default!r}") from error
     return converted
 
 

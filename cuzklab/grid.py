@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cuzklab import resources
-from cuzklab.errors import BadInput
+from cuzklab.errors import BadInput, no_such
 from cuzklab.experiment import Experiment, Step, carry_out, read, steps
 from cuzklab.progress import Report, part
 from cuzklab.trace.store import Run
@@ -33,7 +33,7 @@ def load(name: str, parameters: Mapping[str, Any] | None = None) -> Experiment:
     """
     path = Path(name) if str(name).endswith(".toml") else resources.folder("lab") / "grids" / f"{name}.toml"
     if not path.is_file():
-        raise BadInput(f"no grid {name!r}; there are: {', '.join(names())}, or give the path of a .toml file")
+        raise BadInput(no_such("grid", name, names(), "or give the path of a .toml file"))
     grid = read(path, parameters, ())
     for number, step in enumerate(grid.steps, 1):
         if step["do"] != "live":

@@ -39,7 +39,7 @@ ALLOWED = {
     "report": {"analysis", "trace", "units", "resources", "sweep"},
     "workbench": {
         *("analysis", "report", "trace", "units", "resources", "profiles"),
-        *("stages", "policies", "simulate", "check", "sweep"),
+        *("stages", "policies", "simulate", "check", "sweep", "backends"),
     },
 }
 EVERYBODY = {"errors", "atomic", "progress", "version"}

@@ -78,7 +78,7 @@ def test_a_wrong_file_is_refused_by_name(small, tmp_path, old, new, message):
     ("parameters", "message"),
     [
         ({"gpus": 2}, "has no parameter 'gpus'"),
-        ({"workers": "many"}, "workers = 'many'"),
+        ({"workers": "many"}, "workers must be int, not 'many'; the default is 3"),
         ({"workers": 0}, "must be at least 1"),
         ({"vram": "much"}, "is not a size"),
     ],

@@ -66,18 +66,25 @@ def records(rows: pd.DataFrame, at_most: int = MAX_EVIDENCE_ROWS) -> tuple[dict[
 
 def root(actors: pd.Series) -> pd.Series:
     """The worker for which each actor works: what stands before the first slash."""
-    return actors.str.partition("/")[0] if len(actors) else actors
+    return _by_name(actors, lambda names: names.str.partition("/")[0])
+
+
+def _by_name(texts: pd.Series, change: Callable[[pd.Series], pd.Series]) -> pd.Series:
+    """Texts changed: each different one once, because a million rows have few."""
+    if not len(texts):
+        return texts
+    codes, names = pd.factorize(texts, use_na_sentinel=False)
+    changed = change(pd.Series(names, dtype=texts.dtype))
+    return changed.take(codes).set_axis(texts.index)
 
 
 def window(run: Run) -> tuple[int, int]:
     """First and last moment of a run, in nanoseconds, over everything that happened; (0, 0) without any."""
-    moments = [
-        run.table(name)[column].dropna().to_numpy(np.int64)
-        for name, columns in _TIME_COLUMNS.items()
-        for column in columns
-    ]
-    together = np.concatenate(moments)
-    return (int(together.min()), int(together.max())) if len(together) else (0, 0)
+    columns = [run.table(name)[column] for name, columns in _TIME_COLUMNS.items() for column in columns]
+    known = [column for column in columns if column.notna().any()]
+    if not known:
+        return 0, 0
+    return min(int(column.min()) for column in known), max(int(column.max()) for column in known)
 
 
 def missing(run: Run, *tables: str) -> str:
@@ -142,10 +149,10 @@ def as_set(rows: pd.DataFrame) -> Intervals:
 
 def _kernel_label(kernels: pd.DataFrame) -> pd.Series:
     """A kernel's name after the stage's that it belongs to, so that it is drawn as a part of that."""
+    if not len(kernels):
+        return kernels["name"]  # of no rows a map makes numbers, which are not joined with text
     span = kernels["span"]
-    name = (
-        kernels["name"].map({name: short_name(name) for name in kernels["name"].unique()}).astype(str)
-    )  # even if none
+    name = _by_name(kernels["name"], lambda names: names.map(short_name).astype(names.dtype))
     return name.where((span == "") | (span == name), span + "." + name)
 
 
@@ -183,9 +190,11 @@ def timeline(run: Run) -> pd.DataFrame:
     ]  # fmt: skip
     filled = [part for part in parts if len(part)] or parts[:1]
     order = {"worker": 0, "lock": 1, "device": 2}
+    groups = [np.full(len(part), order[part["group"].iloc[0]], dtype=np.int8) for part in filled if len(part)]
     bars = pd.concat(filled, ignore_index=True)
     lanes, _ = pd.factorize(bars["lane"], sort=True)
-    places = np.lexsort((bars["end_ns"], bars["start_ns"], lanes, bars["group"].map(order)))
+    group = np.concatenate([np.zeros(0, dtype=np.int8), *groups])
+    places = np.lexsort((bars["end_ns"], bars["start_ns"], lanes, group))
     bars = bars.take(places).reset_index(drop=True)
     return bars[list(TIMELINE_COLUMNS)]
 

@@ -18,14 +18,14 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from cuzklab.backends import host, peers
+from cuzklab.backends import host, peers, registry
 from cuzklab.backends.host.msm import window_bits
 from cuzklab.backends.host.parallel import thread_count
 from cuzklab.backends.native import load
 
 Report = Callable[[float, str], None]
 
-KERNELS = ("fp_mul", "fr_mul", "msm_g1", "msm_g2", "ntt", "masked_sum_g1", "masked_sum_g2")
+KERNELS = tuple(registry.KERNELS["host"])
 _ADDITION_PRODUCTS = {"g1": 6, "g2": 5 * 3 + 2}
 _PRODUCTS_IN_LOOP = 8
 _LOOP_LOG2 = 17
@@ -161,9 +161,30 @@ def _milliseconds(call: Callable[[], object]) -> float:
 
 
 def _repeat_products(field: str, rounds: int) -> Callable[[], None]:
-    elements = host.ints_to_limbs([3**k for k in range(_PRODUCTS_IN_LOOP + 1)], 6 if field == "fp" else 4)
+    elements = _factors(field)
     function = getattr(load().library, f"{field}_repeat_products")
     return lambda: function(elements.ctypes.data, rounds)
+
+
+def _factors(field: str) -> np.ndarray:
+    return host.ints_to_limbs([3**k for k in range(_PRODUCTS_IN_LOOP + 1)], 6 if field == "fp" else 4)
+
+
+def products(field: str, count: int) -> Callable[[], np.ndarray]:
+    """Work of about `count` field products, always the same ones, by the kernels in force; it returns the last of them.
+
+    Parameters
+    ----------
+    field : {"fp", "fr"}
+    count : int
+    """
+
+    def multiplied() -> np.ndarray:
+        elements = _factors(field)
+        getattr(load().library, f"{field}_repeat_products")(elements.ctypes.data, -(-count // _PRODUCTS_IN_LOOP))
+        return elements
+
+    return multiplied
 
 
 def _uniform_scalars(random: np.random.Generator, n: int) -> np.ndarray:

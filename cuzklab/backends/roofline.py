@@ -20,7 +20,8 @@ Report = Callable[[float, str], None]
 
 # 64-bit multiplications of a Montgomery product: n² for the product, n² + n for the reduction, n limbs.
 _WORD_PRODUCTS = {"fp": 2 * 36 + 6, "fr": 2 * 16 + 4}
-_HOST_KERNELS = ("msm_g1", "msm_g2", "ntt", "masked_sum_g1", "masked_sum_g2")
+_HOST_KERNELS = tuple(name for name in host_bench.KERNELS if not name.endswith("_mul"))  # products move nothing
+_LIMBS, _FACTORS = {"fp_mul": 6, "fr_mul": 4}, 9
 _POINT_BYTES = {"g1": 96, "g2": 192}
 _COPY_BYTES = 1 << 26
 
@@ -129,6 +130,8 @@ def _of_host(
             moved = -(-255 // window_bits(n)) * n * (_POINT_BYTES[group] + 8) + 32 * n
         elif row["kernel"].startswith("masked"):
             moved = n / 2 * _POINT_BYTES[group] + n / 8
+        elif row["kernel"].endswith("_mul"):
+            moved = 16 * _LIMBS[row["kernel"]] * _FACTORS  # a few elements, which stay in registers and cache
         else:
             moved = 2 * 64 * n  # two sweeps over the data
         rates.append(operations / row["floor_ms"] * 1e3)

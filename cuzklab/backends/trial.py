@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from cuzklab.backends import host, native
+from cuzklab.backends import bench, host, native, registry
 from cuzklab.backends.bls12_381 import FR_MODULUS
 from cuzklab.errors import BadInput
 from cuzklab.resources import folder
 
 Report = Callable[[float, str], None]
-HOST_KERNELS = ("ntt", "msm_g1", "msm_g2", "masked_sum_g1", "masked_sum_g2")
+HOST_KERNELS = tuple(registry.KERNELS["host"])
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ def compare(
     Returns
     -------
     list of dict
-        For `as shipped` and `changed`: median_ms, min_ms, and time_ratio, the median of the ratios of neighbouring
-        calls, changed to shipped.
+        For `as shipped` and `changed`: median_ms, min_ms, calls, and of the ratios of neighbouring calls, changed to
+        shipped, the median (time_ratio), ratio_least and ratio_most. Where these two lie on both sides of 1, calls
+        disagree on which is faster.
 
     Raises
     ------
@@ -101,11 +102,19 @@ def compare(
             ours.append(shipped())
             theirs.append(changed())
     progress(1.0, "done")
-    ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+    ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
     return [
-        {"variant": "as shipped", "median_ms": statistics.median(ours), "min_ms": min(ours), "time_ratio": 1.0},
-        {"variant": "changed", "median_ms": statistics.median(theirs), "min_ms": min(theirs), "time_ratio": ratio},
+        _row("as shipped", ours, [1.0]),
+        _row("changed", theirs, ratios),
     ]
+
+
+def _row(variant: str, times_ms: Sequence[float], ratios: Sequence[float]) -> dict[str, Any]:
+    return {
+        "variant": variant, "median_ms": statistics.median(times_ms), "min_ms": min(times_ms),
+        "calls": len(times_ms), "time_ratio": statistics.median(ratios), "ratio_least": min(ratios),
+        "ratio_most": max(ratios),
+    }  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -163,6 +172,8 @@ def _host_kernels(tree: Path | None) -> Iterator[None]:
 
 
 def _host_work(kernel: str, n: int) -> Callable[[], np.ndarray]:
+    if kernel.endswith("_mul"):
+        return bench.products(kernel.removesuffix("_mul"), n)
     words = np.random.default_rng(1).integers(0, 1 << 64, (n, 4), dtype=np.uint64)
     words[:, 3] %= np.uint64(FR_MODULUS >> 192)
     if kernel == "ntt":
@@ -180,11 +191,12 @@ def _host_work(kernel: str, n: int) -> Callable[[], np.ndarray]:
 
 
 def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -> list[Callable[[], float]]:
-    from cuzklab.backends.cuda import bench, launch, quotient
+    from cuzklab.backends.cuda import bench as cuda_bench
+    from cuzklab.backends.cuda import launch, quotient
 
-    if kernel not in bench.KERNELS:
-        raise BadInput(f"no CUDA kernel {kernel!r} to try; there are: {', '.join(bench.KERNELS)}")
-    inputs = bench.Inputs()
+    if kernel not in cuda_bench.KERNELS:
+        raise BadInput(f"no CUDA kernel {kernel!r} to try; there are: {', '.join(cuda_bench.KERNELS)}")
+    inputs = cuda_bench.Inputs()
 
     @contextlib.contextmanager
     def in_force(tree: Path | None, macros: Mapping[str, Mapping[str, int]]) -> Iterator[None]:
@@ -196,19 +208,19 @@ def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -
             launch.use_kernels(None)
 
     with in_force(None, {}):
-        wanted = bench.result_of(kernel, 1 << log_n, inputs)
+        wanted = cuda_bench.result_of(kernel, 1 << log_n, inputs)
 
     def variant(tree: Path | None, tried: Change) -> Callable[[], float]:
         with in_force(tree, tried.macros):
             quotient.release_tables()
-            right = bench.agrees_with_host(kernel, **tried.options)
-            if not right or not (bench.result_of(kernel, 1 << log_n, inputs, **tried.options) == wanted).all():
+            right = cuda_bench.agrees_with_host(kernel, **tried.options)
+            if not right or not (cuda_bench.result_of(kernel, 1 << log_n, inputs, **tried.options) == wanted).all():
                 raise _wrong(kernel, log_n)
-            work, on_host = bench.work_for(kernel, 1 << log_n, inputs, **tried.options)
+            work, on_host = cuda_bench.work_for(kernel, 1 << log_n, inputs, **tried.options)
 
         def timed() -> float:
             with in_force(tree, tried.macros):
-                (one,) = (bench.wall_ms if on_host else bench.event_ms)(work, 1)
+                (one,) = (cuda_bench.wall_ms if on_host else cuda_bench.event_ms)(work, 1)
             return one
 
         return timed

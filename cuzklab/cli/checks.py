@@ -19,11 +19,13 @@ from cuzklab.cli.options import (
     app,
     backend_in_force,
     emit,
-    parameters_of,
+    policy_options,
     size_of,
 )
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
+
+_ENGINE = {"gw": "--workers", "gpus": "--devices"}
 
 
 @app.command(rich_help_panel=DESIGNS)
@@ -82,6 +84,9 @@ def check(
 ) -> None:
     """Explore every interleaving of a policy at 32 GiB PoRep sizes.
 
+    cuzklab check phase10_ordered --workers 3 --partitions 2 --vram 16GiB; cuzklab check ./mine.py; cuzklab check
+    phase10_ordered --sweep vram=8GiB:48GiB.
+
     Exit status 0 safe (with --sweep: safe somewhere for each number of workers; with --mutations: each is refused or
     known to be harmless), 1 unsafe or not covered, 130 after Ctrl-C, which prints what was covered.
     """
@@ -96,7 +101,9 @@ def check(
             raise BadInput("--mutations goes with none of --sweep, --replay and --output")
         if (workers, partitions, devices) != (None, None, None):
             raise BadInput("--mutations: always 2 workers with 2 partitions each on 1 device; leave those options out")
-        check_mutations(policy, parameters_of(parameters), size_of(vram, "--vram"), processes, journal, as_json)
+        check_mutations(
+            policy, policy_options(parameters, _ENGINE), size_of(vram, "--vram"), processes, journal, as_json
+        )
     elif sweep is not None:
         if replay is not None or out is not None:
             raise BadInput("--sweep goes with neither --replay nor --output")
@@ -120,7 +127,7 @@ def _check(
     from cuzklab import policies
     from cuzklab.check.interrupt import Interruptible
 
-    design = policies.load(policy, **parameters_of(parameters))
+    design = policies.load(policy, **policy_options(parameters, _ENGINE))
     with progress(f"check {design.name}", quiet=as_json) as report:
 
         def told(states: int, seconds: float) -> None:
@@ -201,8 +208,8 @@ def _sweep(
     span = parse_span(sweep)
     with progress(f"sweep {policy}", quiet=as_json) as report:
         found = feasibility(
-            policy, span, options=parameters_of(parameters), workers=workers, partitions=partitions, devices=devices,
-            processes=processes, progress=report,
+            policy, span, options=policy_options(parameters, _ENGINE), workers=workers, partitions=partitions,
+            devices=devices, processes=processes, progress=report,
         )  # fmt: skip
     if as_json:
         emit(found.to_json())

@@ -20,7 +20,7 @@ from cuzklab.cli.options import (
     backend_in_force,
     emit,
     format_metric,
-    parameters_of,
+    policy_options,
     print_table,
     size_of,
 )
@@ -30,6 +30,9 @@ from cuzklab.progress import progress
 
 if TYPE_CHECKING:
     from cuzklab.simulate import Simulation
+
+_ENGINE = {"gw": "--workers", "pw": "--synthesis-workers", "gpus": "--devices"}
+_FAIR = 14  # log2 of the rows from which the scratch of an MSM is no more than its share of a card
 
 
 @app.command(rich_help_panel=DESIGNS)
@@ -84,6 +87,8 @@ def run(
 ) -> None:
     """Run a policy for real, with threads, locks, kernels and proofs: exit status 1 if a partition or a proof failed.
 
+    cuzklab run phase9 --workers 2; cuzklab run phase9 --backend cuda --workload porep-shaped-27 -c 1 --partitions 1.
+
     On the GPU where there is one, else on an emulated device. Device memory is given for a 32 GiB PoRep partition; the
     run gets it in proportion to its circuit's domain, so a large card plays a small one.
     """
@@ -94,7 +99,7 @@ def run(
     if not capture and (nsys or keep_report):
         raise BadInput("--nsys and --keep-report go with --capture")
     where = backend_in_force(backend, simulated=True)
-    design = policies.load(policy, **parameters_of(parameters))
+    design = policies.load(policy, **policy_options(parameters, _ENGINE))
     if capture:
         from cuzklab.cli.captures import run_captured
 
@@ -141,10 +146,18 @@ def run(
         counted = f"{verified} of {made} proofs verified, {asked_for} asked for"
         print(f"{result.outcome}: {counted}. {result.explanation}".rstrip())
         _print_metrics(result)
+        if result.outcome == "device_oom" and _is_small(workload):
+            print(f"note: scratch of an MSM does not shrink with the circuit; from porep-shaped-{_FAIR} on it fits")
         print_urgent(urgent_of(urgent), proofs, result.latency_s)
         print_failures(result.failures)
         print(f"run  {stored.path}")
     raise typer.Exit(0 if result.outcome == "ok" and verified == asked_for else 1)
+
+
+def _is_small(workload: str) -> bool:
+    """Whether a circuit is below the size from which what fits a card fits its share of it."""
+    rows = workload.removeprefix("porep-shaped-")
+    return rows.isdigit() and int(rows) < _FAIR
 
 
 def _in_virtual_time(

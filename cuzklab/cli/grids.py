@@ -6,17 +6,36 @@ from typing import Annotated, Any
 
 import typer
 
-from cuzklab.cli.options import Backend, Json, Parameters, app, backend_in_force, emit, parameters_of, print_table
+from cuzklab.cli.help import DESIGNS
+from cuzklab.cli.options import (
+    Backend,
+    Json,
+    Parameters,
+    app,
+    backend_in_force,
+    emit,
+    parameters_of,
+    print_table,
+    resumable,
+)
+from cuzklab.cli.places import checked_folder
+from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
 
-@app.command()
+@app.command(rich_help_panel=DESIGNS)
 def grid(
     name: Annotated[str, typer.Argument(metavar="GRID", help="Name of a grid (h200), or path of a TOML file.")],
     parameters: Parameters = None,
     backend: Backend = "auto",
     out: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder of the runs; those that are there are not made again.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            callback=checked_folder,
+            help="Folder of the runs; those that are there are not made again.",
+        ),
     ] = Path("reports/grid"),
     only: Annotated[str, typer.Option(help="Runs whose name contains this; several with commas between.")] = "",
     stop_after: Annotated[
@@ -34,8 +53,12 @@ def grid(
     todo = grids.runs_of(grids.load(name, parameters_of(parameters)), backend_in_force(backend))
     wanted = [word for word in only.split(",") if word]
     if wanted:
+        names = [step.name for step in todo]
         todo = [step for step in todo if any(word in step.name for word in wanted)]
-    with progress(f"grid {name}", quiet=as_json and not sys.stderr.isatty()) as show:
+        if not todo:
+            raise BadInput(f"--only {only}: no run's name contains it; they are like {', '.join(names[:3])}")
+    again = f"the same command goes on in {out}"
+    with resumable(again), progress(f"grid {name}", quiet=as_json and not sys.stderr.isatty()) as show:
         made = grids.make(todo, out, stop_after_s=stop_after, report=show)
     rows = [_row(one.run) for one in made if one.run is not None]
     left = [one.step.name for one in made if one.run is None]

@@ -46,7 +46,9 @@ def lab(
                 sys.stdout.flush()
             else:
                 print(
-                    f"the workbench is at\n\n  {server.url}\n\nCtrl-C ends it, its kernels and their runs.", flush=True
+                    f"the workbench is at\n\n  {server.url}\n\nNew here? tour.ipynb shows everything in ten minutes. "
+                    "Ctrl-C ends the server, its kernels and their runs.",
+                    flush=True,
                 )
             if browser:
                 webbrowser.open(server.url)

@@ -151,6 +151,15 @@ def parameters_of(pairs: list[str] | None) -> dict[str, str]:
     return values
 
 
+def policy_options(pairs: list[str] | None, elsewhere: dict[str, str]) -> dict[str, str]:
+    """The options of a policy; knobs of the engine that this verb has as options of its own are refused by name."""
+    values = parameters_of(pairs)
+    for name in values:
+        if name in elsewhere:
+            raise BadInput(f"-p {name}={values[name]}: here that is {elsewhere[name]} {values[name]}")
+    return values
+
+
 def size_of(text: str, option: str) -> int:
     """Bytes of a size given by the user."""
     from cuzklab.units import format_size, parse_size

@@ -33,7 +33,10 @@ def setup(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make a TEST KEY for a circuit, in one dialect or both. Whoever has the seed can forge proofs."""
+    """Make a TEST KEY for a circuit, in one dialect or both. Whoever has the seed can forge proofs.
+
+    cuzklab setup --r1cs circuit.r1cs --seed 1 -o key.zkey -o vk.json
+    """
     from cuzklab.prover.files import read_r1cs
     from cuzklab.prover.setup import bellman_setup
     from cuzklab.prover.setup import setup as make_key
@@ -112,8 +115,12 @@ def prove(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make Groth16 proofs over BLS12-381 and verify them before they are written."""
+    """Make Groth16 proofs over BLS12-381 and verify them before they are written.
+
+    cuzklab prove --key key.zkey --witness circuit.wtns -o proof.json --public public.json
+    """
     from cuzklab.prover.files import read_r1cs, read_witness
+    from cuzklab.prover.files.container import open_regular
     from cuzklab.prover.keycheck import check_key
     from cuzklab.prover.keys import open_key
     from cuzklab.prover.prove import prove as make_proof
@@ -128,6 +135,9 @@ def prove(
         raise BadInput(f"-o {out}: {len(witness)} proofs need FILE.jsonl or FILE.bin")
     if several and (r or s):
         raise BadInput("--r, --s: for one witness only; proofs that share randomness tell about their witnesses")
+    randomness = {"r": _scalar(r, "--r"), "s": _scalar(s, "--s")}
+    for path in witness:  # looking through a large key takes minutes; a slip is told before it
+        open_regular(path).close()
     system = read_r1cs(r1cs) if r1cs else None
     proving_key = open_key(key, system)
     with progress("prove") as report:
@@ -142,8 +152,8 @@ def prove(
             )  # fmt: skip
         else:
             one = make_proof(
-                proving_key, read_witness(witness[0]), system=system, r=_scalar(r, "--r"), s=_scalar(s, "--s"),
-                threads=threads, on=_backend(where), progress=lambda step, share: report(0.5 + 0.5 * share, step),
+                proving_key, read_witness(witness[0]), system=system, **randomness, threads=threads, on=_backend(where),
+                progress=lambda step, share: report(0.5 + 0.5 * share, step),
             )  # fmt: skip
             made = [one]
     _write_proofs(out, public, made)

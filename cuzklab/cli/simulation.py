@@ -135,7 +135,10 @@ def simulate(
     print(f"SIMULATION of {policy} on {hardware}, {workload}: {found.outcome}. {found.explanation}".rstrip())
     print_table(
         [_figure(name, metric, found.intervals.get(name)) for name, metric in found.metrics.items()]
-        + [{"figure": name, "value": f"none: {why}", "90 % of runs": ""} for name, why in found.reasons.items()]
+        + [
+            {"figure": name.removesuffix("_s").replace("_", " "), "value": f"none: {why}", "90 % of runs": ""}
+            for name, why in found.reasons.items()
+        ]
     )
     mixed_in = load_workload(workload).arriving(proofs * found.conditions["partitions"])
     arrived = urgent_of(urgent) + [(kind.name, after) for kind, after in mixed_in]

@@ -81,7 +81,11 @@ def runs_query(
     store: Store = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Answer an SQL query over the tables of all stored runs; each table has a first column `run`."""
+    """Answer an SQL query over the tables of all stored runs; each table has a first column `run`.
+
+    cuzklab runs query 'SELECT run, lock, sum(acquired - requested) / 1e6 wait_ms FROM locks GROUP BY ALL'; times are in
+    nanoseconds, sizes in bytes.
+    """
     from cuzklab.trace.query import query
     from cuzklab.trace.store import list_runs
 

@@ -30,7 +30,10 @@ def verify(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Verify proofs, many of them in batches: exit status 0 all valid, 1 not, with the reason for each that is not."""
+    """Verify proofs, many of them in batches: exit status 0 all valid, 1 not, with the reason for each that is not.
+
+    cuzklab verify --key vk.json --public public.json --proof proof.json
+    """
     from cuzklab.prover.files import read_key_or_vk, read_proof, read_public
     from cuzklab.prover.verify import verify as check
 

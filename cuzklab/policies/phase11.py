@@ -1,8 +1,7 @@
 """Phase 11: phase 9, and three interventions against the contention for host memory, each with a switch.
 
 ``serial_dealloc``
-    a, b and c are freed in the background at the end of a call; one worker at a time. (The cost model has no time for
-    it, so in a simulation this switch changes nothing.)
+    a, b and c are freed beside the G2 MSM at the end of a call; one worker at a time.
 ``g2_threads``
     Threads of the G2 MSM's pool; 0 leaves it all cores. Fewer of them take less from the syntheses.
 ``throttle``

@@ -1,12 +1,12 @@
 """Phase 7: one queue of partitions from many proofs, one GPU worker, and a lock around its whole call.
 
 The lock was there before the queue and spans everything: classification of scalars, copies from pageable memory,
-kernels, the G2 MSM on the CPU, the epilogue, giving back a, b and c. It is simple and safe, and the device idles while
-the CPU works: a second worker would only wait. Meant for one worker a device.
+kernels, the G2 MSM on the CPU, the epilogue. It is simple and safe, and the device idles while the CPU works: a second
+worker would only wait. Meant for one worker a device. Host memory is given back in the background, after the call.
 """
 
 from cuzklab.policies.common import prep, sums
-from cuzklab.policies.effects import Acquire, Alloc, Compute, Fork, Free, FreeHost, Join, Launch, Release, Upload, Wait
+from cuzklab.policies.effects import Acquire, Alloc, Compute, Fork, Free, Join, Launch, Release, Upload, Wait
 from cuzklab.policies.model import Gpu, Partition, program
 
 
@@ -25,5 +25,4 @@ def prove_partition(p: Partition, gpu: Gpu):
     yield from sums(p, gpu)
     yield Join(prep_thread)
     yield Compute("epilogue", p)
-    yield FreeHost(p.abc, p)
     yield Release(gpu.lock)

@@ -21,7 +21,7 @@ from cuzklab.simulate.published import PublishedRow, load_published
 # Name, how far it may be off before the fit (of the logarithm), bounds.
 FREE_CONSTANTS = (
     Constant("host.memory_efficiency", 0.5, 0.005, 1.0),
-    Constant("host.overload_exponent", 0.3, 0.5, 4.0),
+    Constant("host.overload_exponent", 0.5, 0.5, 4.0),
     Constant("host.smt_yield", 0.08, 1.0, 2.0),
     Constant("host.cache_pressure", 0.7, 1e-4, 100.0),
     Constant("host.first_touch_s_per_byte", 0.4, 1e-12, 1e-8),
@@ -165,7 +165,7 @@ def calibrate(
     default_folder: Path,
     seeds: tuple[int, ...] = (0, 1, 2),
     iterations: int = 4,
-    replicates: int = 10,
+    replicates: int = 14,
     report: Report = lambda share, words="": None,
 ) -> CalibrationResult:
     """Fit a profile's constants and write the profile.

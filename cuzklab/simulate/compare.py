@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 import cuzklab.policies as policies
 from cuzklab.profiles import Hardware, load_hardware, load_workload
-from cuzklab.simulate.published import GPU_TOTAL, PublishedRow, load_published
+from cuzklab.simulate.published import CALLS, GPU_TOTAL, PublishedRow, load_published
 from cuzklab.simulate.simulation import Simulation, simulate
-from cuzklab.trace import Recorder
+from cuzklab.trace import Span
+from cuzklab.trace.metrics import CALL, union_length
 from cuzklab.units import Metric
 
 DEFAULT_SEEDS = (0, 1, 2, 3, 4)
@@ -130,29 +133,34 @@ def row_figures(row: PublishedRow, seed: int, hardware: Hardware | None = None) 
 
 
 def simulation_figures(simulation: Simulation) -> dict[str, Any]:
-    """All figures that a row can be compared with, by name."""
+    """All figures that a row can be compared with, by name; shares are of the time from the first to the last call."""
     found: dict[str, Any] = {name: metric.value for name, metric in simulation.metrics.items()}
     found["outcome"] = simulation.outcome
-    total_s, calls = gpu_total(simulation.recorder)
-    if calls and "wall_s" in found:
-        found[f"{GPU_TOTAL}_s"] = total_s / calls
-        found[f"{GPU_TOTAL}_share"] = total_s / found["wall_s"]
+    spans = simulation.recorder.rows["spans"]
+    calls = [(span.start, span.end) for span in spans if span.category == CALL]
+    total_s = gpu_total_s(spans)
+    if calls and total_s:
+        starts, ends = np.array(calls).T
+        window_s = (ends.max() - starts.min()) * 1e-9
+        found[f"{GPU_TOTAL}_s"] = total_s / len(calls)
+        found[f"{GPU_TOTAL}_share"] = total_s / window_s
+        found[f"{CALLS}_share"] = union_length(starts, ends) * 1e-9 / window_s
     return found
 
 
-def gpu_total(recorder: Recorder) -> tuple[float, int]:
-    """Seconds of the calls' GPU threads together, and calls.
+def gpu_total_s(spans: Iterable[Span]) -> float:
+    """Seconds of the calls' GPU threads together.
 
     What the engine logs as ``gpu_total_ms``: from the first allocation under the lock to the end of the last kernel,
     uploads and the wait for prep_msm included.
     """
     starts: dict[str, int] = {}
     ends: dict[str, int] = {}
-    for span in recorder.rows["spans"]:
+    for span in spans:
         if span.category == "gpu" or span.name.startswith("alloc d_"):
             starts.setdefault(span.partition, span.start)
             ends[span.partition] = span.end
-    return sum(ends[name] - start for name, start in starts.items()) * 1e-9, len(starts)
+    return sum(ends[name] - start for name, start in starts.items()) * 1e-9
 
 
 def _compare(row: PublishedRow, simulations: Sequence[Mapping[str, Any]]) -> Comparison:

@@ -11,10 +11,12 @@ engines fetch is a few points), and kernels that slow each other down beyond sha
 import math
 import random
 from collections.abc import Callable, Generator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import simpy
 
+from cuzklab.errors import BadInput
 from cuzklab.policies.effects import (
     Alloc,
     Compute,
@@ -39,6 +41,12 @@ from cuzklab.stages import G2_BUCKET_BYTES, STAGES, CircuitShape, msm_window_bit
 Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
 _TRAFFIC_OF_PAGES = 64 / 4096
+
+
+@lru_cache(maxsize=1 << 14)
+def _standard_normal(name: str) -> float:
+    """The draw of that name: searches and fits ask for the same ones over and over."""
+    return random.Random(name).gauss(0.0, 1.0)
 
 
 class Machine:
@@ -109,8 +117,7 @@ class Machine:
         if not sigma:
             return 1.0
         # A standard normal draw times sigma: fits compare constants on the same draws, too.
-        draw = random.Random(f"{self.seed}/{stage}/{of}").gauss(0.0, 1.0)
-        return math.exp(sigma * draw - sigma * sigma / 2)
+        return math.exp(sigma * _standard_normal(f"{self.seed}/{stage}/{of}") - sigma * sigma / 2)
 
     def demand(self, effect: Compute) -> tuple[float, Demand]:
         """Seconds that a CPU stage takes alone with its threads, and what it asks of the host.
@@ -122,6 +129,8 @@ class Machine:
         key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
         if key not in self._demands:
             stage, part = effect.stage, effect.part
+            if effect.threads < 0:
+                raise BadInput(f"{effect.threads} threads for {stage}; write 0 for those of the profile, or more")
             row, hardware, shape = STAGES[stage], self.hardware, self.shape_of(effect.partition)
             default = hardware.stage_threads(stage)
             threads = effect.threads or default

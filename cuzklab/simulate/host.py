@@ -142,6 +142,8 @@ class Processor:
                 others = max(0.0, traffic - demand.traffic_bytes_per_s) / self._bandwidth
                 stall = others**host.overload_exponent + host.cache_pressure * max(0.0, cache - demand.cache_share)
                 rate /= 1 + demand.memory_share * stall
+            if not rate:
+                raise OverflowError("a job that never ends")
             group.rate = rate
             first_s = min(first_s, (group.jobs[0][0] - group.advanced_s) / rate)
         self._plan += 1

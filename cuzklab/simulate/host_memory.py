@@ -82,19 +82,23 @@ class HostMemory:
         """A GPU worker has taken a partition."""
         self._hold(partition, self._call_bytes[partition.kind])
 
-    def held(self, partition: Partition) -> int:
-        """What a partition holds and will have to give back."""
-        return self._held.get(partition, 0)
+    def claim(self, partition: Partition, size_bytes: int | None = None) -> int:
+        """Begin to give back memory of a partition, all that it still holds unless a size is given.
 
-    def give_back(self, partition: Partition, size_bytes: int) -> None:
-        """Memory of a partition has been given back."""
-        left = self._held.get(partition, 0) - size_bytes
-        self._held_bytes -= size_bytes if left >= 0 else self._held.get(partition, 0)
-        self._growing.pop(partition, None)
-        if left > 0:
-            self._held[partition] = left
-        else:
-            self._held.pop(partition, None)
+        Returns
+        -------
+        int
+            Bytes that the caller gives back, and nobody else will; in use until `given_back`.
+        """
+        held_bytes = self._held.pop(partition, 0)
+        claimed_bytes = held_bytes if size_bytes is None else min(size_bytes, held_bytes)
+        if held_bytes > claimed_bytes:
+            self._held[partition] = held_bytes - claimed_bytes
+        return claimed_bytes
+
+    def given_back(self, size_bytes: int) -> None:
+        """Memory that was claimed is no longer in use."""
+        self._held_bytes -= size_bytes
 
     def _hold(self, partition: Partition, size_bytes: int) -> None:
         self._held[partition] = self._held.get(partition, 0) + size_bytes

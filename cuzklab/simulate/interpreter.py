@@ -95,32 +95,34 @@ class Interpreter:
         Whether to record more than the figures need.
     order : Order, optional
         A schedule that the programs are made to follow.
+    watch : callable (Recorder, int), optional
+        Told now and then what is recorded so far, and the virtual time.
     """
 
     def __init__(
         self, machine: Machine, host_memory: HostMemory | None = None, everything: bool = True,
-        order: Order | None = None,
+        order: Order | None = None, watch: Watch | None = None,
     ) -> None:  # fmt: skip
         self.machine, self.env = machine, machine.env
         self.pacing = Pacing(order)
         self.world = World(order)
         self.tracer = Tracer(self.world, lambda: self.env.now, everything)
         self.ending = Ending()
-        self._host_memory = host_memory
+        self._host_memory, self._watch = host_memory, watch
         self._tasks: dict[str, Actor] = {}
 
-    def run(self, programs: Mapping[str, Program], watch: Watch | None = None) -> Ending:
-        """Run programs until they have ended or none can go on; `watch` is told what is recorded meanwhile."""
+    def run(self, programs: Mapping[str, Program]) -> Ending:
+        """Run programs until they have ended or none can go on."""
         for name, program in programs.items():
             device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), -1)
             self.env.process(self._act(Actor(name, device=device), program))
         try:
             if self._host_memory:
                 self._host_memory_changed()
-            self._go_on(watch)
+            self._go_on()
             while self.pacing.let_go(self.world, self.env.now):
                 self._wake()
-                self._go_on(watch)
+                self._go_on()
         except ScheduleOver:
             pass
         except HostMemoryExhausted as error:
@@ -138,16 +140,16 @@ class Interpreter:
         )  # fmt: skip
         return self.ending
 
-    def _go_on(self, watch: Watch | None) -> None:
+    def _go_on(self) -> None:
         """Let time pass until nothing more can happen."""
-        if watch is None:
+        if self._watch is None:
             self.env.run()
             return
         try:
             while True:
                 for _ in range(_EVENTS_BETWEEN):
                     self.env.step()
-                watch(self.tracer.recorder, self.env.now)
+                self._watch(self.tracer.recorder, self.env.now)
         except EmptySchedule:
             return
 
@@ -278,7 +280,8 @@ class Interpreter:
                 self.tracer.call(actor, item.partition, item.ok)
             self.world.forget_partition(item.partition.name)
             if self._host_memory:
-                self.env.process(self._give_back(item.partition, self._host_memory.held(item.partition)))
+                self._host_memory.synthesised(item.partition)
+                self.env.process(self._give_back(self._host_memory.claim(item.partition)))
         if isinstance(item, Outcome | Partition):
             actor.partition = None
 
@@ -319,19 +322,20 @@ class Interpreter:
 
     def _free_host(self, actor: Actor, effect: FreeHost) -> Generator[simpy.Event, Any, None]:
         start_ns = self.env.now
+        claimed_bytes = self._host_memory.claim(effect.partition, effect.buffer.size_bytes) if self._host_memory else 0
         yield from COSTS[FreeHost](self.machine, effect)
         self.tracer.lasted(actor, effect, start_ns)
         if self._host_memory:
-            size_bytes = min(effect.buffer.size_bytes, self._host_memory.held(effect.partition))
-            self._host_memory_changed()
-            self._host_memory.give_back(effect.partition, size_bytes)
-            self._host_memory_changed()
+            self._given_back(claimed_bytes)
 
-    def _give_back(self, partition: Partition, size_bytes: int) -> Generator[simpy.Event, Any, None]:
+    def _give_back(self, size_bytes: int) -> Generator[simpy.Event, Any, None]:
         """Memory of a partition that is done goes back in the background, and is in use until it has."""
         yield from self.machine.deallocation(size_bytes)
+        self._given_back(size_bytes)
+
+    def _given_back(self, size_bytes: int) -> None:
         self._host_memory_changed()
-        self._host_memory.give_back(partition, size_bytes)
+        self._host_memory.given_back(size_bytes)
         self._host_memory_changed()
 
     def _host_memory_changed(self) -> None:

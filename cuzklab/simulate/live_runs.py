@@ -6,7 +6,7 @@ CPU stages compete for, and only its link and its memory are the profile's. So t
 how much of the stages' time waits for memory, and how much durations spread.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ from cuzklab.trace.store import load_run
 FREE_CONSTANTS = (
     Constant("device.launch_s", 1.0, 1e-6, 0.1),
     Constant("host.memory_efficiency", 0.7, 0.005, 1.0),
-    Constant("spread.synthesis", 0.5, 0.005, 1.0),
 )
+_ON_CPU = ("synthesis", "prep_msm", "b_g2_msm", "epilogue")
+_ROUNDS = 4
 _NEEDED = ("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "vram_bytes", "workload", "hardware")
 LOCK_WAIT = "lock_wait_s"
 # A wait for locks that is a smaller part of the run than this is not fitted: a few handovers decide it.
@@ -52,6 +53,10 @@ def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tup
     known = dict(base.rates.values) if base.rates else {}
     copies = transfer_constants(runs, _shape(runs[0]))
     machine = base.with_constants({f"rates.{stage}": rate for stage, rate in {**known, **rates}.items()} | copies)
+    machine = machine.with_constants({"spread.synthesis": synthesis_spread(runs)})
+    machine = without_load(machine, runs)
+    rates = {stage: machine.constant(f"rates.{stage}") for stage in rates}
+    copies |= {"spread.synthesis": machine.constant("spread.synthesis")}
     targets, names = [], []
     for run in runs:
         for figure, value in run_figures(run).items():
@@ -123,11 +128,53 @@ def stage_rates(runs: Sequence[Run], shape: CircuitShape, hardware: Hardware) ->
     return rates
 
 
+def synthesis_spread(runs: Sequence[Run]) -> float:
+    """Standard deviation of the logarithm of a synthesis's duration within a run, mean over runs; 0.005 at least."""
+    found = [_named(run, "synthesis") for run in runs]
+    logarithms = [np.log((spans["end"] - spans["start"]).to_numpy(float)) for spans in found]
+    spreads = [float(np.std(values, ddof=1)) for values in logarithms if len(values) > 1]
+    return max(0.005, float(np.mean(spreads))) if spreads else 0.005
+
+
+def without_load(machine: Hardware, runs: Sequence[Run]) -> Hardware:
+    """The machine with CPU stages as fast as they are alone, given rates measured while they competed.
+
+    The model slows a stage by what runs beside it, so a rate that was measured under load would be slowed twice. Each
+    round simulates the runs and multiplies a stage's rate by its simulated mean duration over the measured one.
+    """
+    measured = _mean_durations_s(run.table("spans") for run in runs)
+    for _ in range(_ROUNDS):
+        simulated = _mean_durations_s(simulate_run(run, machine, 1).recorder.table("spans").to_pandas() for run in runs)
+        machine = machine.with_constants(
+            {
+                f"rates.{stage}": machine.constant(f"rates.{stage}") * simulated[stage] / measured[stage]
+                for stage in _ON_CPU
+                if stage in measured and stage in simulated
+            }
+        )
+    return machine
+
+
+def _mean_durations_s(tables: Iterable[pd.DataFrame]) -> dict[str, float]:
+    """Mean duration of each CPU stage over all runs."""
+    spans = pd.concat([table[table["name"].isin(_ON_CPU)][["name", "start", "end"]] for table in tables])
+    lasted = (spans["end"] - spans["start"]).groupby(spans["name"])
+    return {str(name): float(rows.mean()) * 1e-9 for name, rows in lasted}
+
+
 def _stages_on_device(run: Run) -> pd.DataFrame:
-    """Start and end of each stage by what the device did; a real one has many kernels to a stage."""
+    """Start and end of each stage by what the device did; a real one has many kernels to a stage.
+
+    Those of ntt_h may wait for copies between them, so of that stage its kernels' time counts alone.
+    """
     kernels = run.table("kernels")
-    stages = kernels.groupby(["partition", "span"], sort=False).agg(start=("start", "min"), end=("end", "max"))
-    return stages.reset_index().rename(columns={"span": "name"})
+    kernels = kernels.assign(busy=kernels["end"] - kernels["start"])
+    stages = kernels.groupby(["partition", "span"], sort=False).agg(
+        start=("start", "min"), end=("end", "max"), busy=("busy", "sum")
+    )
+    stages = stages.reset_index().rename(columns={"span": "name"})
+    waits = stages["name"] == "ntt_h"
+    return stages.assign(end=stages["end"].where(~waits, stages["start"] + stages["busy"]))
 
 
 def transfer_constants(runs: Sequence[Run], shape: CircuitShape) -> dict[str, float]:
@@ -156,7 +203,8 @@ def _named(run: Run, name: str) -> Any:
 def simulate_run(run: Run, hardware: Hardware, seed: int) -> Simulation:
     """Simulate the conditions of a live run, with its device's memory."""
     conditions = run.info.conditions
-    options = {name: conditions[name] for name in policies.options_of(policies.load(run.info.policy).module)}
+    known = policies.options_of(policies.load(run.info.policy).module)
+    options = {name: conditions[name] for name in known if name in conditions}  # else the default was in force
     margin_bytes = int(run.info.devices[0]["margin_bytes"])
     machine = replace(hardware, device=replace(hardware.device, margin_bytes=margin_bytes))
     return simulate(

@@ -13,7 +13,7 @@ from cuzklab.trace.metrics import KINDS
 from cuzklab.units import METRIC_KINDS, Metric, parse_size
 
 OUTCOMES = ("device_oom", "host_oom", "deadlock")
-GPU_TOTAL = "gpu_total"
+GPU_TOTAL, CALLS = "gpu_total", "calls"
 _CONDITIONS = ("c", "j", "pw", "gw")
 _FIELDS = ("policy", "kind", "as", "value", "outcome", "conditions", "options", "assumed", "fit", "not_simulated")
 
@@ -71,7 +71,7 @@ def _figure_of(kind: str, label: str) -> str:
 
 
 _KNOWN = {_figure_of(kind, ""): kind for kind in METRIC_KINDS if _figure_of(kind, "")}
-_LABELLED = {("duration", GPU_TOTAL), ("share", GPU_TOTAL)}
+_LABELLED = {("duration", GPU_TOTAL), ("share", GPU_TOTAL), ("share", CALLS)}
 
 
 def load_published(path: Path | str | None = None) -> tuple[PublishedRow, ...]:
@@ -148,7 +148,9 @@ def _result(where: str, row: Mapping[str, Any], stated: Mapping[str, Any]) -> tu
     kind, label = row.get("kind"), row.get("as", "")
     if label:
         if (kind, label) not in _LABELLED:
-            raise BadInput(f"{where}: field as must be {GPU_TOTAL}, of kind duration or share")
+            raise BadInput(
+                f"{where}: field as must be {GPU_TOTAL}, of kind duration or share, or {CALLS}, of kind share"
+            )
     elif kind not in _KNOWN.values():
         raise BadInput(f"{where}: field kind must be one of {', '.join(_KNOWN.values())}")
     value = row.get("value")

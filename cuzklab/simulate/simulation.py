@@ -194,10 +194,10 @@ def simulate(
     machine = Machine(simpy.Environment(), hardware, workload.shape, seed, shapes)
     early_share = hardware.engine.early_memory_share
     host_memory = HostMemory(hardware.host.available_bytes, workload.shape, early_share, shapes)
-    interpreter = Interpreter(machine, host_memory, everything=record)
+    interpreter = Interpreter(machine, host_memory, everything=record, watch=watch)
     sizes = partition_sizes(workload.shape, hardware.device.model)
     try:
-        ending = interpreter.run(engine_programs(policy, config, sizes), watch)
+        ending = interpreter.run(engine_programs(policy, config, sizes))
         countable = ending.end_ns < 2**63
     except OverflowError:
         countable = False

@@ -1,9 +1,10 @@
 """The workbench: what is worked with in a notebook, in JupyterLab, a plain notebook and VS Code.
 
-Designs: `DesignBench` (`bench`) simulates while sliders move (`design` is what it is about, `picture` what it draws);
-what takes longer is asked of a child process (`consult`, `second_look`). `LiveView` (`live`) shows a real run in a
-child process (`child`), `KernelBench` (`kernels`) and `AuthorBench` (`author`) edit a kernel and a design beside their
-judges. Their JavaScript lies in `static/`; `assets` puts it together.
+Designs: `DesignBench` (`bench`) simulates while sliders move (`design` is what it is about, `turn` answers a knob,
+`picture` is what it draws, in columns that are `packed`); what takes longer is asked of a child process (`consult`,
+`second_look`). `LiveView` (`live`) shows a real run in a child process (`child`), of which `plan` says what it is;
+`KernelBench` (`kernels`) and `AuthorBench` (`author`) edit a kernel and a design beside their judges. Their
+JavaScript lies in `static/`; `assets` puts it together.
 
 Runs: `Timeline` (`timeline`) is the canvas as a widget; `TraceExplorer` (`explorer`) adds `answers`: who is to blame
 for a wait, what a stretch of time went into, and export (`perfetto`); `Compare` (`compare`) puts two runs on one axis.

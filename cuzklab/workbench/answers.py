@@ -66,6 +66,10 @@ def _about_wait(run: Run, bar: pd.Series, time_ns: int) -> list[Table]:
 def _verdict(walk: blocking.Walk) -> str:
     if walk.cycle:
         return "a deadlock, for as long as nobody gives up."
+    if not walk.root and len(walk.links) > 1:
+        last = walk.links[-1]
+        what = f"{_WAITS_FOR.get(last.kind, last.kind)} {last.on}".strip()
+        return f"to blame is {last.worker}, which itself waits for {what}; the trace does not tell who holds that up."
     if not walk.root:
         return "the trace does not tell who holds it."
     if not walk.links:

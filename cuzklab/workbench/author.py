@@ -66,7 +66,7 @@ class AuthorBench(anywidget.AnyWidget):
     bench : DesignBench
     """
 
-    _esm = assets.module("author")
+    _esm = assets.module("editor", "author")
     _css = assets.style()
     bench: DesignBench | None = None  # also of one that was never finished, which is closed like any other
     name = traitlets.Unicode().tag(sync=True)

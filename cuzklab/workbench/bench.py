@@ -5,6 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from cuzklab.workbench import assets
 from cuzklab.workbench.consult import Consultant
 from cuzklab.workbench.design import Design, choices, policy_argument
 from cuzklab.workbench.live import LiveView
+from cuzklab.workbench.plan import plan_of, plan_rows
 from cuzklab.workbench.turn import Turns
 
 _MOST_TIMINGS = 200
@@ -24,9 +26,9 @@ _MOST_TIMINGS = 200
 class DesignBench(anywidget.AnyWidget):
     """Choose policy, hardware and workload, move sliders, see timeline, memory, waits, figures and verdicts.
 
-    Each move re-simulates in the kernel (see `turn`); the checker, the limiting resource and the intervals follow from a child
-    process once the sliders rest. A configuration can be pinned as the baseline of all that come after it, and run for
-    real in a child process. The state is saved with the notebook and shown without a kernel.
+    Each move re-simulates in the kernel (see `turn`); the checker, the limiting resource and the intervals follow
+    from a child process once the sliders rest. A configuration can be pinned as the baseline of all that come after
+    it, and run for real in a child process. The state is saved with the notebook and shown without a kernel.
 
     Parameters
     ----------
@@ -57,6 +59,7 @@ class DesignBench(anywidget.AnyWidget):
     picture = traitlets.Dict().tag(sync=True)
     second = traitlets.Dict().tag(sync=True)
     baseline = traitlets.Dict().tag(sync=True)
+    plan = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self,
@@ -107,9 +110,11 @@ class DesignBench(anywidget.AnyWidget):
         with self._drawing:
             self._number += 1
             drawn = self._turns.turn(self.knobs, self._number)
-            if self._consultant and "error" not in drawn:
-                self._consultant.ask(self._number, self.design)
             self._put_up(drawn)
+            if "error" not in drawn:
+                self.plan = plan_rows(self.design)
+                if self._consultant:
+                    self._consultant.ask(self._number, self.design)
 
     def _put_up(self, drawn: dict[str, Any]) -> None:
         begun = time.perf_counter()
@@ -137,7 +142,6 @@ class DesignBench(anywidget.AnyWidget):
         design = self.design
         scratch = Path(tempfile.mkdtemp(prefix="cuzklab-design-"))
         self.live.start(
-            policy_argument(design, scratch), workers=design.gw, proofs=min(design.c, 2), vram_gib=design.vram_gib,
-            synthesis_workers=min(design.pw, 4), place=self.runs, title=design.policy,
-        )  # fmt: skip
+            policy_argument(design, scratch), place=self.runs, title=design.policy, **asdict(plan_of(design))
+        )
         return self.live

@@ -1,13 +1,11 @@
 """The trace explorer: the timeline of a run that answers questions about it."""
 
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from cuzklab.analysis import frames
+from cuzklab.report.canvas import picture_of
 from cuzklab.trace import Run, load_run
 from cuzklab.workbench.answers import about_bar, about_stretch
 from cuzklab.workbench.perfetto import write_stretch
@@ -33,7 +31,8 @@ class TraceExplorer(Timeline):
     def __init__(self, run: Run | Path | str, *, folder: Path | str = ".") -> None:
         self.run = run if isinstance(run, Run) else load_run(run)
         self.folder = Path(folder)
-        super().__init__(self.run, exports=True)
+        self._bars = frames.timeline(self.run)
+        super().__init__(picture_of(self.run, bars=self._bars), exports=True)
         self.observe(self._chose, "chosen")
         self.observe(self._selected, "selection")
 
@@ -58,10 +57,6 @@ class TraceExplorer(Timeline):
         events = write_stretch(self.run, origin + start_ns, origin + end_ns, target)
         self.tables = [sentence_table(f"{events:,} events written to {target}; Perfetto opens it.")]
         return target
-
-    @cached_property
-    def _bars(self) -> pd.DataFrame:
-        return frames.timeline(self.run)
 
     def _chose(self, change: Mapping[str, Any]) -> None:
         row = self.row_of(change["new"])

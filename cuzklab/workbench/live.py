@@ -16,8 +16,8 @@ from cuzklab.trace.store import load_run, new_run_place
 from cuzklab.units import METRIC_KINDS, format_value
 from cuzklab.workbench import assets
 from cuzklab.workbench.child import Child, End
+from cuzklab.workbench.plan import LivePlan
 
-LOG2_DOMAIN = 15  # rows of the circuits: seconds a proof on two cores
 _MOST_LOG = 30
 _LEAST_INTERVAL_S = 0.1  # at most ten frames a second
 
@@ -34,6 +34,8 @@ class LiveView(anywidget.AnyWidget):
     state : {"idle", "running", "stopping", "done", "failed", "stopped"}
     frame : dict
         The last state sent: see `cuzklab.live.status.snapshot`.
+    plan : str
+        What is run, in a sentence: circuits, proofs, the device's memory.
     result : dict
         How it ended: outcome, explanation, metrics, and the path of the run.
     """
@@ -42,6 +44,7 @@ class LiveView(anywidget.AnyWidget):
     _css = assets.style()
     state = traitlets.Unicode("idle").tag(sync=True)
     title = traitlets.Unicode("").tag(sync=True)
+    plan = traitlets.Unicode("").tag(sync=True)
     frame = traitlets.Dict().tag(sync=True)
     result = traitlets.Dict().tag(sync=True)
     log = traitlets.List().tag(sync=True)
@@ -62,39 +65,35 @@ class LiveView(anywidget.AnyWidget):
         return self.box._repr_mimebundle_(**options)
 
     def start(
-        self, policy: str, *, workers: int, proofs: int = 1, partitions: int = 6, vram_gib: float = 16.0,
-        synthesis_workers: int = 1, log2_domain: int = LOG2_DOMAIN, backend: str = "auto", place: Path | str = "runs",
-        title: str = "", options: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self, policy: str, *, place: Path | str = "runs", title: str = "", options: Sequence[str] = (), **knobs: Any
+    ) -> None:
         """Start a run of a policy (a name or a file); one at a time.
 
         Parameters
         ----------
         policy : str
-        workers, proofs, partitions, synthesis_workers : int
-        vram_gib : float
-            Device memory for a 32 GiB PoRep partition; the run gets it in proportion.
-        log2_domain : int
-            Rows of the circuits.
         place : Path
             Folder for the run.
+        title : str
         options : sequence of str
             Further ones of `cuzklab run`.
+        **knobs
+            Those of `cuzklab.workbench.plan.LivePlan`: workers, proofs, partitions, vram_gib, …
         """
+        plan = LivePlan(**knobs)
         with self._lock:
             if self.child and self.child.running:
                 return
             self.opened.children = ()
-            self.title, self.result, self.log, self.frame = title or policy, {}, [], {}
+            self.title, self.plan = title or policy, plan.words()
+            self.result, self.log, self.frame = {}, [], {}
             self.state = "running"
             self._newest, self._waiting_for = None, 0
             target = new_run_place(Path(place), Path(policy).stem)
             self.child = Child(
                 [
-                    "cuzklab", "run", policy, "--workload", f"porep-shaped-{log2_domain}", "--workers", str(workers),
-                    "-c", str(proofs), "--partitions", str(partitions), "--synthesis-workers", str(synthesis_workers),
-                    "--vram", f"{round(vram_gib * (1 << 30))}", "--backend", backend, "--status-fd", "{status}",
-                    "-o", str(target), "--json", *options,
+                    "cuzklab", "run", policy, *plan.arguments(), "--status-fd", "{status}", "-o", str(target), "--json",
+                    *options,
                 ],
                 on_status=self._status, on_end=self._ended, on_error=self._noted,
             )  # fmt: skip

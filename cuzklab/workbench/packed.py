@@ -1,7 +1,7 @@
 """Columns of numbers as bytes: what a page reads as typed arrays instead of parsing text.
 
-A column is ``{kind: bytes}``, where `kind` is ``u2``, ``u4`` or ``f4``, little-endian. Widgets send bytes as they are and save
-them with the notebook in base64; `numbers` in ``static/packed.js`` is the reader.
+A column is ``{kind: bytes}``, where `kind` is ``u2``, ``u4`` or ``f4``, little-endian. Widgets send bytes as they are
+and save them with the notebook in base64; `numbers` in ``static/packed.js`` is the reader.
 """
 
 from collections.abc import Sequence

@@ -41,6 +41,7 @@ def folder(tmp_path, monkeypatch):
         ("report phase01", "Did you mean phase1"),
         ("schedule run nightli", "Did you mean nightly?"),
         ("circuit make sha265 -o c", "Did you mean sha256?"),
+        ("grid h20", "Did you mean h200?"),
     ],
 )
 def test_a_name_with_a_slip_is_told_the_likely_one(arguments, message, folder):
@@ -84,6 +85,9 @@ def test_a_seed_is_not_negative(arguments, folder):
         ("check phase9 --processes 2", "--processes goes with --sweep and --mutations"),
         ("check phase9 --mutations --workers 3", "--mutations: always 2 workers"),
         ("run phase9 --keep-report x", "--nsys and --keep-report go with --capture"),
+        ("check phase9 -p gw=3", "-p gw=3: here that is --workers 3"),
+        ("run phase9 -p pw=4", "-p pw=4: here that is --synthesis-workers 4"),
+        ("grid h200 --only nosuch", "--only nosuch: no run's name contains it; they are like phase7-gw1"),
         ("run phase9 --nsys /usr/bin/nsys", "--nsys and --keep-report go with --capture"),
         ("simulate --calibrate --explain", "--calibrate goes with none of"),
         ("circuit make sha256 --seed 3 -o c", "--log2-domain and --seed are of porep-shaped"),
@@ -107,6 +111,7 @@ def test_an_option_that_would_do_nothing_is_refused(arguments, message, folder):
         "report sweep phase10 -p workers=2 -o file/reports",
         "circuit make sha256 -o file/circuit",
         "runs recover spilled -o file/run",
+        "grid h200 -o file/runs",
     ],
 )
 def test_a_place_below_a_file_is_refused_before_the_work(arguments, folder, monkeypatch):
@@ -130,7 +135,7 @@ def test_a_proof_and_its_public_values_are_two_files(folder):
 
 def test_a_device_may_be_written_to(folder):
     done = typed("prove --key nokey --witness w -o /dev/null")
-    refused(done, "nokey: ")
+    refused(done, "w: cannot be read")
 
 
 def test_a_circuit_or_witness_is_no_key(folder):
@@ -206,3 +211,17 @@ def test_ctrl_c_is_one_line(line, words, folder, monkeypatch):
     assert (done.status, done.out) == (130, "")
     assert done.err.startswith("cuzklab: interrupted; ") and done.err.count("\n") == 1
     assert words in done.err
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("--witness nowhere", "nowhere: cannot be read"),
+        ("--witness w --r x", "--r 'x': write a decimal number"),
+        ("--witness w --witness nowhere -o p.jsonl", "nowhere: cannot be read"),
+    ],
+)
+def test_a_slip_is_told_before_a_key_is_looked_through(rest, message, folder, monkeypatch):
+    (folder / "w").write_bytes(b"wtns\x02\x00\x00\x00")
+    monkeypatch.setattr("cuzklab.prover.keys.open_key", lambda *_: pytest.fail("the key was opened"))
+    refused(typed(f"prove --key k -o p.json {rest}"), message)

@@ -173,3 +173,13 @@ def test_a_policy_that_cannot_be_explored_is_refused_in_one_line(body, message, 
     done = cuzklab("check", tmp_path / "mine.py")
     assert (done.status, done.out) == (2, "")
     assert message in done.err and len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(13, False), (14, True)])
+def test_a_circuit_too_small_for_its_share_of_a_card_is_told_so(rows, fits, tmp_path):
+    workload = f"porep-shaped-{rows}"
+    done = cuzklab(
+        *("run", "phase9", "--workload", workload, "--partitions", 1, "--backend", "host", "-o", tmp_path / "run")
+    )
+    assert done.status == (0 if fits else 1)
+    assert ("scratch of an MSM does not shrink with the circuit; from porep-shaped-14" in done.out) is not fits

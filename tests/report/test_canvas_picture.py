@@ -112,6 +112,16 @@ def test_two_pictures_stand_beside_each_other(phase9):
     assert both.kinds == picture.kinds
     assert [both.strings[place] for place in both.label[60:]] == [picture.strings[place] for place in picture.label]
     assert len(decode(both.to_bytes())[1]["start"]) == 120
+    # What is compared stands together, and every row is still in its own lane.
+    sections = list(dict.fromkeys(lane.section for lane in both.lanes))
+    assert sections[:4] == [
+        f"{side} · {of}" for of in ("GPU workers", "locks: who holds them") for side in ("left", "right")
+    ]
+    rows = len(picture.row_lane)
+    for row, lane in enumerate(both.row_lane):
+        of = picture.lanes[picture.row_lane[row % rows]]
+        assert both.lanes[lane].label == of.label
+        assert both.lanes[lane].section == f"{'left' if row < rows else 'right'} · {of.section}"
 
 
 def test_a_small_picture_is_not_touched(large):

@@ -1,6 +1,7 @@
 """Calibration to live runs: recorded by hand here, real ones in the slow suite."""
 
 import shutil
+from collections import defaultdict
 from dataclasses import replace
 
 import pandas as pd
@@ -20,11 +21,10 @@ from cuzklab.simulate.live_runs import (
     simulation_figures,
     stage_rates,
     transfer_constants,
+    without_load,
 )
 from cuzklab.trace import RunInfo, load_run, write_run
 from cuzklab.units import GiB
-
-SLOWER_LINK = 12
 
 
 def as_live(folder, policy, workers, hardware):
@@ -65,9 +65,9 @@ def test_a_stage_of_many_kernels_lasts_from_the_first_to_the_last(tmp_path, quie
     shutil.copytree(whole.path, tmp_path / "halves")
     pd.concat(halves).to_parquet(tmp_path / "halves" / "kernels.parquet", index=False)
     shape = scaled_workload(12, 4).shape
-    assert stage_rates([load_run(tmp_path / "halves")], shape, quiet_machine) == stage_rates(
-        [whole], shape, quiet_machine
-    )
+    halves, rates = (stage_rates([run], shape, quiet_machine) for run in (load_run(tmp_path / "halves"), whole))
+    assert halves.pop("ntt_h") == pytest.approx(rates.pop("ntt_h"), rel=1e-6)  # without the 1 ns between its kernels
+    assert halves == rates
 
 
 def test_stage_times_and_copies_are_measured_in_the_runs(tmp_path, quiet_machine):
@@ -93,29 +93,49 @@ def test_runs_that_were_not_fitted_are_predicted_where_the_truth_is_known(tmp_pa
         assert predicted[LOCK_WAIT] == pytest.approx(measured[LOCK_WAIT], rel=0.05, abs=0.01)
 
 
+def test_a_rate_that_was_measured_under_load_is_not_slowed_twice(tmp_path, quiet_machine):
+    """With 3 syntheses of 4 threads on few cores, stages are simulated as long as they were."""
+    crowded = quiet_machine.with_constants({"host.cores": 2})
+    run = as_live(tmp_path / "crowded", "phase9", 2, crowded)
+    measured = stage_rates([run], scaled_workload(12, 4).shape, crowded)
+    loaded = crowded.with_constants({f"rates.{stage}": rate for stage, rate in measured.items()})
+    alone = without_load(loaded, [run])
+    for stage in ("synthesis", "prep_msm"):
+        assert alone.constant(f"rates.{stage}") == pytest.approx(crowded.rate(stage), rel=0.05), stage
+
+
 @pytest.mark.slow
-def test_throughput_and_lock_waits_of_live_runs_that_were_not_fitted_are_predicted(tmp_path):
-    """On a link so slow that what the machine does besides matters little; its own stage times are in the fit."""
+@pytest.mark.parametrize(("slower_link", "repeats"), [(12, 1), (1, 5)], ids=["bound by the link", "by computing"])
+def test_throughput_and_lock_waits_of_live_runs_that_were_not_fitted_are_predicted(tmp_path, slower_link, repeats):
+    """On a link so slow that what the machine does besides matters little, and on one that hardly counts.
+
+    There the other work of the machine does: of several runs of each kind, in turns, the median one is taken.
+    """
     emulated = load_hardware("emulated")
     link = emulated.transfer
     slow = replace(
         emulated,
         transfer=replace(
             link,
-            pinned_bytes_per_s=link.pinned_bytes_per_s / SLOWER_LINK,
-            pageable_bytes_per_s=link.pageable_bytes_per_s / SLOWER_LINK,
-            pin_s_per_byte=link.pin_s_per_byte * SLOWER_LINK,
-            unpin_s_per_byte=link.unpin_s_per_byte * SLOWER_LINK,
+            pinned_bytes_per_s=link.pinned_bytes_per_s / slower_link,
+            pageable_bytes_per_s=link.pageable_bytes_per_s / slower_link,
+            pin_s_per_byte=link.pin_s_per_byte * slower_link,
+            unpin_s_per_byte=link.unpin_s_per_byte * slower_link,
         ),
     )
-    runs = {}
-    for policy, workers in (("phase8", 1), ("phase9", 2), ("phase8", 2), ("phase9", 1)):
-        result = run_live(
-            policy, 12, proofs=1, partitions=4, gpu_workers=workers, synthesis_workers=2, lookahead=4,
-            vram_bytes=48 * GiB, hardware=slow,
-        )  # fmt: skip
-        assert result.outcome == "ok"
-        runs[policy, workers] = result.write(tmp_path / f"{policy}-{workers}")
+    found = defaultdict(list)
+    for number in range(repeats):
+        for policy, workers in (("phase8", 1), ("phase9", 2), ("phase8", 2), ("phase9", 1)):
+            result = run_live(
+                policy, 12, proofs=1, partitions=4, gpu_workers=workers, synthesis_workers=2, lookahead=4,
+                vram_bytes=48 * GiB, hardware=slow,
+            )  # fmt: skip
+            assert result.outcome == "ok"
+            found[policy, workers].append(result.write(tmp_path / f"{policy}-{workers}-{number}"))
+    runs = {
+        key: sorted(ones, key=lambda run: run_figures(run)["batch_average_s"])[repeats // 2]
+        for key, ones in found.items()
+    }
     problem, _ = problem_of_runs([runs["phase8", 1].path, runs["phase9", 2].path])
     best = fit(problem, seeds=(0, 1), iterations=3, replicates=0).members[0]
     machine = problem.hardware.with_constants(best)

@@ -231,8 +231,8 @@ def test_the_world_does_not_grow_with_the_number_of_proofs(monkeypatch):
     sizes = []
 
     class Watched(Interpreter):
-        def run(self, programs):
-            ending = super().run(programs)
+        def run(self, programs, watch=None):
+            ending = super().run(programs, watch)
             sizes.append((len(self.world), len(self.machine.processor)))
             return ending
 
@@ -304,6 +304,20 @@ def test_a_profile_of_a_machine_that_never_ends_is_refused(rate):
         simulate("phase9", slow, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1)
 
 
+def test_a_memory_so_slow_that_nothing_goes_on_is_refused():
+    slow = load_hardware(HARDWARE).with_constants({"host.memory_bandwidth_bytes_per_s": 1e-300})
+    with pytest.raises(BadInput, match="longer than 292 years"):
+        simulate("phase9", slow, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=2)
+
+
+def test_fewer_than_no_threads_are_refused():
+    with pytest.raises(BadInput, match="-1 threads for b_g2_msm"):
+        simulate(
+            policies.load("phase12", g2_threads=-1), HARDWARE, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1,
+            synthesis_workers=1,
+        )  # fmt: skip
+
+
 def test_a_stored_deadlock_keeps_the_locks_that_were_never_released(tmp_path):
     stored = run("phase10_nested", 16, 3, on_full="wait").to_run(tmp_path / "run")
     uses = stored.table("locks")
@@ -325,11 +339,14 @@ def test_host_memory_counts_a_partition_once_and_gives_back_what_it_holds():
     memory.synthesised(partition)
     memory.call(partition)
     held = POREP_32G.synthesised_bytes + call_bytes(POREP_32G)
-    assert memory.in_use_bytes == before + held == before + memory.held(partition)
-    memory.give_back(partition, POREP_32G.abc_bytes)
-    memory.give_back(partition, held - POREP_32G.abc_bytes)
-    assert (memory.in_use_bytes, memory.partitions) == (before, 0)
-    memory.give_back(partition, 1)
+    assert memory.in_use_bytes == before + held
+    assert memory.claim(partition, POREP_32G.abc_bytes) == POREP_32G.abc_bytes
+    assert memory.in_use_bytes == before + held
+    # Whoever gives back all does not give back what another is already at.
+    assert memory.claim(partition) == held - POREP_32G.abc_bytes and memory.claim(partition) == 0
+    memory.given_back(POREP_32G.abc_bytes)
+    assert (memory.in_use_bytes, memory.partitions) == (before + held - POREP_32G.abc_bytes, 0)
+    memory.given_back(held - POREP_32G.abc_bytes)
     assert memory.in_use_bytes == before
 
 

@@ -20,7 +20,7 @@ def compared():
 
 
 @pytest.mark.slow
-def test_every_published_figure_but_one_is_met_within_its_bound():
+def test_every_published_figure_is_met_within_its_bound():
     errors = {}
     for one in compared():
         if one.row.metric is None or one.row.not_simulated:
@@ -35,29 +35,24 @@ def test_every_published_figure_but_one_is_met_within_its_bound():
             "peak_host": 0.10,
         }.get(kind, 0.10)
         errors[one.row.words, kind] = (one.error, bound)
-    # What the fit misses and nothing was picked to hide: the peak of host memory grows too fast from pw 10 to 12.
-    missed = {row for row, (error, bound) in errors.items() if abs(error) > bound}
-    assert missed == {("phase12 c20 j20 pw10 gw2", "peak_host")}
-    assert errors["phase12 c20 j20 pw10 gw2", "peak_host"][0] == pytest.approx(-0.14, abs=0.02)
+    assert len(errors) >= 30
+    assert {row: error for row, (error, bound) in errors.items() if abs(error) > bound} == {}
     throughput = [abs(error) for (_, kind), (error, _) in errors.items() if kind in validate.THROUGHPUT_KINDS]
     assert median(throughput) <= 0.025
 
 
 @pytest.mark.slow
-def test_what_ran_out_of_memory_does_with_some_seed_at_least():
-    found = {one.row.words: one.outcomes for one in compared() if one.row.metric is None}
-    expected = {row.words: row.outcome for row in load_published() if row.metric is None}
-    assert all(outcome in found[words] for words, outcome in expected.items())
-    # Host memory is within a few percent of its limit in the others: they run out of it with some seeds only.
-    always = {words for words, outcomes in found.items() if set(outcomes) == {expected[words]}}
-    assert always == {"phase10_ordered c3 j3 pw10 gw3"}
+def test_what_ran_out_of_memory_does_with_every_seed_and_nothing_else_does():
+    for one in compared():
+        if not one.row.not_simulated:
+            assert one.same_outcome, (one.row.words, one.outcomes)
 
 
 @pytest.mark.slow
 def test_changes_that_are_resolved_are_reproduced():
     verdicts = {one.difference.words: one.verdict for one in compare_differences(seeds=SEEDS)}
-    # What the model does not reproduce: it has the peak of host memory grow twice as fast from pw 10 to 12, and prove
-    # times at gw 2 a tenth too long beside one of gw 1 that is right.
+    # What the model does not reproduce: phases 11 and 12 keep the device equally long in it, so what fills the queue of
+    # phase 12 as published makes calls of phase 11 longer than published.
     failed = {words for words, verdict in verdicts.items() if verdict == "not reproduced"}
     growth = "prove time grows with the GPU workers: phase 9 gw 1 at j 1 to phase 11 gw 2"
     assert failed == {"phase 12: peak memory, pw 10 to 12", growth}
@@ -95,7 +90,11 @@ def test_the_tables_count_fits_and_predictions_apart():
     rows = [row for row in load_published() if row.policy in ("phase0", "phase12") and row.conditions["c"] <= 5]
     found = validate.validate(rows, seeds=(0, 1), members=1)
     lines = validate.table(found)
-    assert len(lines) == len(rows) and lines[0]["use"] == "not simulated" and "monolithic" in lines[0]["conditions"]
+    assert (
+        len(lines) == len(rows)
+        and lines[0]["use"] == "not simulated"
+        and "no policy has either" in lines[0]["conditions"]
+    )
     first = next(line for line in lines if line["published"] == "290 s/proof")
     assert first["use"] == "fit" and " to " in first["90 % of runs"] and abs(first["error_share"]) < 0.07
     counted = {(line["use"], line["figures"]): line["rows"] for line in validate.summary(found)}

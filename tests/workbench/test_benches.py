@@ -1,18 +1,23 @@
 """The author's and the kernel bench: what is wrong is shown where it is; nothing of the package is touched."""
 
+import shutil
 from functools import partial
 
 import pytest
 
+from cuzklab.backends import bench as host_bench
+from cuzklab.backends.cuda import bench as cuda_bench
+from cuzklab.backends.cuda import compile as nvrtc
+from cuzklab.backends.registry import KERNELS
 from cuzklab.errors import BadInput
 from cuzklab.resources import folder
 from cuzklab.workbench import assets
 from cuzklab.workbench.author import START, AuthorBench, line_of
-from cuzklab.workbench.kernels import KernelBench
+from cuzklab.workbench.kernels import KernelBench, backends, places_in, source_of
 from cuzklab.workbench.patience import as_written
 
 LINE = START.splitlines().index("    yield Free(d_bc)") + 1
-VIEWS = (("packed", "chart", "design"), ("live",), ("author",), ("kernels",))
+VIEWS = (("packed", "chart", "design"), ("live",), ("editor", "author"), ("editor", "kernels"))
 
 
 @pytest.fixture
@@ -104,3 +109,48 @@ def test_names_never_become_markup_and_nothing_comes_from_elsewhere(names):
     for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http://", "https://"):
         assert word not in text
     assert text.count("export default") == 1
+
+
+def test_every_kernel_that_the_benches_know_is_offered():
+    offered = {one["name"]: one for one in backends()}
+    assert offered["host"]["kernels"] == list(host_bench.KERNELS)
+    assert offered["cuda"]["kernels"] == list(cuda_bench.KERNELS)
+    assert offered["host"]["absent"] == "" and offered["auto"]["kernels"] in [list(of) for of in KERNELS.values()]
+
+
+@pytest.mark.parametrize("backend", ["host", "cuda"])
+def test_the_source_of_every_kernel_is_a_file_that_can_be_edited(backend):
+    bench = KernelBench(backend="host")
+    for kernel in KERNELS[backend]:
+        assert source_of(backend, kernel) in bench.files
+
+
+def test_choosing_a_kernel_opens_its_source_and_one_that_is_unknown_changes_nothing():
+    bench = KernelBench(backend="host")
+    bench.settings = {**bench.settings, "kernel": "ntt"}
+    assert bench.file == source_of("host", "ntt")
+    bench.settings = {**bench.settings, "kernel": "no_such"}
+    assert bench.file == source_of("host", "ntt")
+    with pytest.raises(BadInput, match="has no kernel 'h_polynomial'"):
+        KernelBench("h_polynomial", backend="host")
+
+
+def test_an_error_of_the_cpu_compiler_is_found_at_its_line():
+    files = KernelBench(backend="host").files
+    words = "g++: the CPU kernels do not compile: /tmp/x/kernels/host/../msm/digits.h:12:3: error: 'x' was not declared"
+    assert places_in(f"{words}; set CXX to another compiler", files) == [
+        {"file": "msm/digits.h", "line": 12, "words": "'x' was not declared"}
+    ]
+    assert places_in("/etc/passwd:3: error: no", files) == places_in("", files) == []
+
+
+def test_an_error_of_nvrtc_is_found_at_its_line(tmp_path):
+    root = shutil.copytree(folder("kernels"), tmp_path / "kernels")
+    source = root / "cuda/vectors.cu"
+    lines = source.read_text().splitlines()
+    source.write_text("\n".join([*lines, "unknown_word x;"]))
+    with pytest.raises(BadInput) as error:
+        nvrtc.compile_unit(nvrtc.Unit("vectors.cu"), 90, root)
+    (place,) = places_in(str(error.value), KernelBench(backend="host").files)
+    assert (place["file"], place["line"]) == ("cuda/vectors.cu", len(lines) + 1)
+    assert "unknown_word" in place["words"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cuzklab.backends import host
+from cuzklab.backends import host, registry
 from cuzklab.backends.bls12_381 import FR_MODULUS
 from cuzklab.backends.cuda import msm, multiples, quotient, transform
 from cuzklab.backends.cuda.compile import Unit, compiler_version
@@ -32,11 +32,7 @@ from cuzklab.errors import BadInput
 
 Report = Callable[[float, str], None]
 
-KERNELS = (
-    *("ntt", "h_polynomial", "msm_g1", "pinned_msm_g1", "fixed_msm_g1", "msm_g2", "fixed_msm_g2"),
-    *("masked_sum_g1", "masked_sum_g2"),
-)
-"""`pinned_`: points and scalars in page-locked host memory. `fixed_`: multiples of the points are stored beforehand."""
+KERNELS = tuple(registry.KERNELS["cuda"])
 
 LOG2_SIZES = (16, 18, 20, 22, 24)
 

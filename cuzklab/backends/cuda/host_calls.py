@@ -23,7 +23,7 @@ class Pair:
     undo: Callable[[], None]
 
 
-def _pages(size_bytes: int, huge: bool) -> mmap.mmap:
+def pages(size_bytes: int, huge: bool) -> mmap.mmap:
     """Memory whose pages exist."""
     memory = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
@@ -37,7 +37,7 @@ def _address(memory: mmap.mmap) -> int:
 
 def pinning(runtime: Any, size_bytes: int, huge: bool, threads: int = 1) -> Pair:
     part_bytes = size_bytes // threads // mmap.PAGESIZE * mmap.PAGESIZE
-    parts = [_pages(part_bytes, huge) for _ in range(threads)]
+    parts = [pages(part_bytes, huge) for _ in range(threads)]
 
     def each(function: Callable[[mmap.mmap], None]) -> Callable[[], None]:
         def run() -> None:
@@ -66,7 +66,7 @@ def allocating(runtime: Any, size_bytes: int) -> Pair:
     )  # fmt: skip
 
 
-def _pooling(module: Any, size_bytes: int) -> Pair:
+def pooling(module: Any, size_bytes: int) -> Pair:
     """An allocation of the pool is freed to it before the trim, so that the trim gives it back to the card."""
     runtime, stream, index = module.cuda.runtime, module.cuda.Stream(non_blocking=True), module.cuda.Device().id
     pool = runtime.deviceGetDefaultMemPool(index)
@@ -86,8 +86,8 @@ def _pooling(module: Any, size_bytes: int) -> Pair:
 
 def copying(module: Any, size_bytes: int) -> Pair:
     runtime, stream = module.cuda.runtime, module.cuda.Stream(non_blocking=True)
-    target, pageable = module.empty(size_bytes, np.uint8), _pages(size_bytes, True)
-    pinned = _pages(size_bytes, True)
+    target, pageable = module.empty(size_bytes, np.uint8), pages(size_bytes, True)
+    pinned = pages(size_bytes, True)
     runtime.hostRegister(_address(pinned), size_bytes, 1)
 
     def copy(source: mmap.mmap) -> None:
@@ -108,5 +108,5 @@ def pairs(sizes_gib: Sequence[float]) -> Iterator[Pair]:
     yield pinning(runtime, small, huge=False)
     for size in sizes_gib[:2]:
         yield allocating(runtime, round(2 * size * GiB))
-    yield _pooling(module, small)
+    yield pooling(module, small)
     yield copying(module, round(min(sizes_gib) * GiB))

@@ -114,7 +114,7 @@ class Picture:
         return encode(header, columns | memory_columns, {"start": "row"} | segments)
 
 
-def picture_of(run: Run, *, title: str = "", memory: bool = True) -> Picture:
+def picture_of(run: Run, *, title: str = "", memory: bool = True, bars: pd.DataFrame | None = None) -> Picture:
     """Everything in a run that has an extent in time, and its device memory.
 
     Parameters
@@ -124,11 +124,13 @@ def picture_of(run: Run, *, title: str = "", memory: bool = True) -> Picture:
         By default what reports call the run.
     memory : bool
         Whether device memory is in it.
+    bars : DataFrame, optional
+        `frames.timeline` of the run, where it is at hand.
     """
     origin, end = frames.window(run)
     if run.info.time_unit != "ns":
         origin = 0
-    bars = frames.timeline(run)
+    bars = frames.timeline(run) if bars is None else bars
     return Picture(
         title=title or label(run),
         unit="ns" if run.info.time_unit == "ns" else "step",
@@ -244,7 +246,7 @@ def _stream_names(stream: Coded, partition: Coded, worker: Coded) -> Coded:
 
 
 def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right")) -> Picture:
-    """Two pictures one above the other on one axis, both from their own origin."""
+    """Two pictures on one axis, both from their own origin: lanes of one kind of both stand together."""
     if left.unit != right.unit:
         raise ValueError(f"a picture in {left.unit} and one in {right.unit} have no common axis")
     kinds = tuple(dict.fromkeys((*left.kinds, *right.kinds)))
@@ -259,17 +261,18 @@ def beside(left: Picture, right: Picture, names: Sequence[str] = ("left", "right
     def both(column: str, shift: int = 0) -> NDArray[np.int64]:
         return np.concatenate((getattr(left, column), getattr(right, column) + shift))
 
+    # What is compared stands together: the workers of both, then the locks of both, and so on.
+    sections = list(_SECTIONS.values())
+    whose = [(name, lane) for name, of in zip(names, (left, right), strict=True) for lane in of.lanes]
+    both_lanes = [replace(lane, section=f"{name} · {lane.section}") for name, lane in whose]
+    order = sorted(range(len(whose)), key=lambda place: (sections.index(whose[place][1].section), place))
     return replace(
         left,
         title=f"{names[0]}: {left.title}; {names[1]}: {right.title}",
         origin_ns=0,
         length_ns=max(left.length_ns, right.length_ns),
-        lanes=tuple(
-            replace(lane, section=f"{name} · {lane.section}")
-            for name, of in zip(names, (left, right), strict=True)
-            for lane in of.lanes
-        ),
-        row_lane=both("row_lane", lanes),
+        lanes=tuple(both_lanes[place] for place in order),
+        row_lane=np.argsort(order)[both("row_lane", lanes)],
         row_first=both("row_first", spans),
         row_count=both("row_count"),
         kinds=kinds,

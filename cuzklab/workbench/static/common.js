@@ -18,6 +18,10 @@ function el(tag, properties = {}, ...children) {
   return made;
 }
 
+// Jupyter marks what has lost its kernel; other front ends do not tell, and a question to them may stay without answer.
+const NO_KERNEL = "No kernel: this is what was saved. Run the cell to go on.";
+const hasKernel = (place) => !place.closest(".jupyter-widgets-disconnected");
+
 // rows: arrays of cells; a cell is text, or {text, class, title}.
 function table(headings, rows, caption = "", rightFrom = 1) {
   const cell = (tag, value, column) => {
@@ -71,6 +75,14 @@ function ink(place) {
   const of = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
   return { ink: of("--cz-ink", "#222"), muted: of("--cz-muted", "#666"), rule: of("--cz-rule", "#ddd"),
     paper: of("--cz-paper", "#fff"), raised: of("--cz-raised", "#f4f6f8"), wait: "#9AA4AE", limit: "#D2463A", accent: of("--cz-accent", "#0072B2") };
+}
+
+// Has canvases drawn anew where the page's theme changes; returns what ends it.
+function onTheme(redraw) {
+  const watch = new MutationObserver(redraw), scheme = matchMedia("(prefers-color-scheme: dark)");
+  watch.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+  scheme.addEventListener("change", redraw);
+  return () => { watch.disconnect(); scheme.removeEventListener("change", redraw); };
 }
 
 function hatch(context, colour) {

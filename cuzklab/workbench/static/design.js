@@ -22,6 +22,7 @@ function render({ model, el: root }) {
   }
   function send() {
     if (!wanted) return;
+    if (!hasKernel(root)) { timing.textContent = NO_KERNEL; wanted = null; began = 0; draw(); return; }
     asked = { knobs: wanted, number: model.get("picture").of + 1, at: began };
     wanted = null;
     began = 0;
@@ -29,7 +30,7 @@ function render({ model, el: root }) {
     model.save_changes();
     root.dataset.state = "asking";
     clearTimeout(silence);
-    silence = setTimeout(() => { timing.textContent = "no answer from the kernel: run the cell to go on"; asked = null; }, 15000);
+    silence = setTimeout(() => { timing.textContent = "no answer from the kernel: run the cell to go on"; asked = null; }, 5000);
     if (!model.get("picture").partial && identity(asked.knobs) === identity(model.get("picture").knobs)) { clearTimeout(silence); asked = null; root.dataset.state = "drawn"; }
   }
 
@@ -71,9 +72,14 @@ function render({ model, el: root }) {
   const unpin = el("button", { type: "button", class: "cz-button cz-quiet", text: "Unpin", onclick: () => { model.set("baseline", {}); model.save_changes(); } });
   const back = el("button", { type: "button", class: "cz-button cz-quiet", text: "Back to baseline", onclick: () => want(model.get("baseline").knobs) });
   const run = el("button", { type: "button", class: "cz-button cz-strong", text: "Run for real", title: "Real locks, kernels and verified proofs in a child process, on circuits that fit this machine; test keys",
-    onclick: () => model.send({ run: true }) });
+    onclick: () => { if (hasKernel(root)) model.send({ run: true }); else timing.textContent = NO_KERNEL; } });
   const timing = el("span", { class: "cz-muted", role: "status" });
   const actions = el("div", { class: "cz-actions" }, pin, back, unpin, run, timing);
+  const plan = el("div", { class: "cz-plan" });
+  function planned() {
+    const { words, rows } = model.get("plan");
+    fill(plan, words ? el("span", { class: "cz-muted", text: `Run for real: ${words}.` }) : null, words ? fold("What is run for real", () => table(["", "this design", "the live run"], rows, "A live run has the design's locks and policy on this machine's kernels; its times rank designs here, at the size of its circuits.", 9)) : null);
+  }
   const verdicts = el("div", { class: "cz-verdicts", "aria-live": "polite" });
   const cards = el("div", { class: "cz-cards" });
   const chosen = el("div", { class: "cz-chosen" });
@@ -83,7 +89,7 @@ function render({ model, el: root }) {
   });
   const legend = el("div", { class: "cz-legend" });
   const tables = el("div", { class: "cz-tables" });
-  root.append(controls, actions, verdicts, cards, chart.element, legend, chosen, tables);
+  root.append(controls, actions, plan, verdicts, cards, chart.element, legend, chosen, tables);
 
   function metricRow(metric) {
     const before = (model.get("baseline").metrics ?? []).find((one) => one.name === metric.name);
@@ -201,8 +207,11 @@ function render({ model, el: root }) {
   }
   model.on("change:picture", answered);
   model.on("change:second change:baseline", drawSecond);
+  model.on("change:plan", planned);
+  planned();
   draw();
   root.dataset.drawn = model.get("picture").of ?? 0;
-  return () => { clearTimeout(silence); chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); };
+  const themed = onTheme(() => chart.draw());
+  return () => { themed(); clearTimeout(silence); chart.watch.disconnect(); model.off("change:picture", answered); model.off("change:second change:baseline", drawSecond); model.off("change:plan", planned); };
 }
 export default { render };

@@ -10,14 +10,15 @@ function render({ model, el: root }) {
   keepWhenSaved(model.widget_manager);
   root.classList.add("cz-wb", "cz-live");
   const state = el("b", {}), words = el("span", {}), bar = el("i", {});
-  const stop = el("button", { type: "button", class: "cz-button cz-stop", text: "Stop", onclick: () => { stop.disabled = true; model.send({ stop: true }); } });
-  const open = el("button", { type: "button", class: "cz-button cz-strong", text: "Open its run", onclick: () => model.send({ open: true }) });
+  const stop = el("button", { type: "button", class: "cz-button cz-stop", text: "Stop", onclick: () => { if (hasKernel(root)) { stop.disabled = true; model.send({ stop: true }); } else silent(); } });
+  const open = el("button", { type: "button", class: "cz-button cz-strong", text: "Open its run", onclick: () => (hasKernel(root) ? model.send({ open: true }) : silent()) });
   const meter = el("div", { class: "cz-progress", role: "progressbar", "aria-valuemin": 0, "aria-valuemax": 100 }, bar);
   const rate = el("span", { class: "cz-muted" });
   const memory = el("canvas", { class: "cz-canvas", role: "img", "aria-label": "Device memory in use, by buffer, against the limit" });
   const panes = el("div", { class: "cz-panes" }), ending = el("div", {}), buffers = el("div", {});
   const heading = el("h4", {}), body = el("div", {}, heading, memory, panes, buffers);
   root.append(el("div", { class: "cz-actions" }, state, words, meter, rate, stop, open), ending, body);
+  const silent = () => { words.textContent = NO_KERNEL; };
   const times = [];
   const shades = new Map();
   const shade = (name) => { if (!shades.has(name)) shades.set(name, MEMORY_COLOURS[shades.size % MEMORY_COLOURS.length]); return shades.get(name); };
@@ -39,6 +40,7 @@ function render({ model, el: root }) {
     body.hidden = now === "done" || !model.get("frame").number;
     words.textContent = now === "failed" && !result.outcome ? `The run ${result.words}.` : result.outcome && result.outcome !== "ok" ? `Outcome ${result.outcome}.` : verified;
     fill(ending,
+      model.get("plan") ? el("p", { class: "cz-muted cz-ran", text: `${now === "running" ? "Running" : "Ran"}: ${model.get("plan")}.` }) : null,
       result.explanation ? el("pre", { class: "cz-explained", text: result.explanation }) : null,
       result.metrics?.length ? table(["figure", "measured", "meaning"], result.metrics, "On this machine, at the size of its circuits: these times rank designs here.", 9) : null,
       result.run ? el("p", { class: "cz-muted", text: `Stored: ${result.run}` }) : null,
@@ -117,6 +119,7 @@ function render({ model, el: root }) {
   drawState();
   drawFrame();
   if (model.get("state") === "running") model.send({ drawn: "anew" });
-  return () => { model.off("change:frame", framed); model.off("change:state change:result change:log", drawState); };
+  const themed = onTheme(() => { if (model.get("frame").number) drawMemory(model.get("frame")); });
+  return () => { themed(); model.off("change:frame", framed); model.off("change:state change:result change:log", drawState); };
 }
 export default { render };
