@@ -253,6 +253,18 @@ def test_which_option_did_anything(tmp_path):
     assert {row["option"]: round(row["ratio"], 3) for row in found.evidence} == {"threads": 0.95, "throttle": 1.0}
 
 
+def test_options_among_the_other_conditions_are_found_as_well(tmp_path):
+    run = phase10_roomy(tmp_path, origin="simulated")
+
+    def flat(seconds, **options):
+        changed = with_info(run, conditions={**run.info.conditions, **options})
+        return with_figures(changed, "-".join(map(str, options.values())), batch_average=seconds)
+
+    (found,) = found_by("ablation", flat(0.200, threads=0, throttle=False), flat(0.190, threads=32, throttle=False))
+    assert "threads saves 5.0 %" in found.claim
+    assert found_by("ablation", flat(0.200, threads=0, gw=2), flat(0.190, threads=32, gw=3)) == []
+
+
 def test_options_that_change_together_tell_nothing(tmp_path):
     run = phase10_roomy(tmp_path, origin="simulated")
     assert found_by("ablation", optional(run, 0.2, a=0, b=False), optional(run, 0.1, a=1, b=True)) == []

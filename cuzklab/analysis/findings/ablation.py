@@ -12,6 +12,10 @@ from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_value
 
+_OF_THE_ENGINE = {
+    *("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "gpus", "vram_bytes", "vram_equivalent_bytes"),
+    *("workload", "hardware", "backend", "seed", "urgent", "capture", "margin_bytes", "report"),
+}
 _SMALLEST = 0.005  # a change of less than this did nothing that one would act on
 
 
@@ -37,7 +41,11 @@ def ablation(case: Case) -> Iterator[Finding]:
 
 
 def _options(run: Run) -> Mapping[str, Any]:
-    return run.info.conditions.get("options") or {}
+    """Live runs and simulations have a design's options among their conditions, a check has them together."""
+    conditions = run.info.conditions
+    if "options" in conditions:
+        return conditions["options"] or {}
+    return {name: value for name, value in conditions.items() if name not in _OF_THE_ENGINE}
 
 
 def _turned(case: Case, run: Run, other: Run) -> str:
@@ -45,7 +53,7 @@ def _turned(case: Case, run: Run, other: Run) -> str:
     if (
         run.info.origin != other.info.origin
         or case.limit_bytes(run) != case.limit_bytes(other)
-        or differing(run, other)
+        or not set(differing(run, other)) <= set(_options(run))
     ):
         return ""
     mine, theirs = _options(run), _options(other)
