@@ -66,7 +66,9 @@ def test_device_memory_adds_up_to_what_was_recorded(tmp_path):
         "w0 d_bc", "w0 d_a", "w0 scratch", "w1 d_bc", "w1 d_a", "w1 scratch",
     ]  # fmt: skip
     total = sum(np.asarray(trace.y) for trace in areas) * GiB
-    assert total.tolist() == run.table("vram")["live"].tolist()
+    live = run.table("vram")["live"].tolist()
+    assert total.tolist() == [*live, live[-1]]  # the last level until the run's end
+    assert all(trace.x[-1] == figure.layout.xaxis.range[1] for trace in areas)
     assert all(trace.line.shape == "hv" for trace in areas)
     texts = [note.text for note in figure.layout.annotations]
     assert "limit 40.0 GiB" in texts

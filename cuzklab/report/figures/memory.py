@@ -54,7 +54,7 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
     top = max(int(peak["live_bytes"]), limit_bytes, int(wanted))
     divisor, unit = size_scale(top)
     scale, workers, margins = time_scale(run), workers_of(run), theme.over_time()
-    moments, levels = _levels(run, device, steps)
+    moments, levels = _to_the_end(frames.window(run)[1], *_levels(run, device, steps))
     times = scale.of(moments)
     figure = go.Figure()
     for (worker, buffer), values in levels:
@@ -89,6 +89,15 @@ def device_memory(run: Run, device: int | None = None) -> go.Figure | Absent:
         )
     )
     return figure
+
+
+def _to_the_end(
+    end_ns: int, moments: np.ndarray, levels: list[tuple[tuple[str, str], np.ndarray]]
+) -> tuple[np.ndarray, list[tuple[tuple[str, str], np.ndarray]]]:
+    """The last level until the run's end: a schedule that ends in a failure has its highest one there."""
+    if not len(moments) or moments[-1] >= end_ns:
+        return moments, levels
+    return np.append(moments, end_ns), [(key, np.append(values, values[-1])) for key, values in levels]
 
 
 def _draw_limit(figure: go.Figure, limit_bytes: int, divisor: float, on_the_right: bool) -> None:
