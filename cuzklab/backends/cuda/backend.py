@@ -10,13 +10,15 @@ import numpy as np
 import nvtx
 
 from cuzklab.backends.cuda import buckets, msm, observe, quotient, workspace
-from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, refusing_in_one_line
+from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, device_array, refusing_in_one_line
+from cuzklab.backends.cuda.parts import batches, equal, growing, shrinking
 
 # Parts that the points of a masked sum come in, as in the modelled engine: smaller ones take longer than their copies,
-# larger ones leave more of the first copy in the open. Measured on an H200.
+# larger ones leave more of the last one's kernels in the open. Measured on an H200.
 _SLICES, _LEAST_SLICE, _MOST_SLICE = 8, 1 << 18, 1 << 20
-# Parts of an MSM: more leave less of the copying in the open, and cost more of the sorting. Measured on an H200.
-_BATCHES, _LEAST_BATCH, _MOST_BATCH = 4, 1 << 18, 1 << 22
+# The largest part of an MSM, in eighths of it; with smaller ones before it that makes four. More of them cost more of
+# the sorting, and another addition a bucket. Measured on an H200.
+_LARGEST_EIGHTHS, _LEAST_BATCH, _MOST_BATCH = 3, 1 << 18, 1 << 22
 _FEWEST_BITS = 10
 
 
@@ -45,16 +47,15 @@ class CudaBackend:
     @refusing_in_one_line
     def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None) -> np.ndarray:
         n = len(points)
-        if not isinstance(points, np.ndarray) or n <= _LEAST_BATCH:
-            points, scalars = _on_device("points", points, 12), _on_device("scalars", scalars, 4)
-            return msm.msm_g1(points, scalars)
+        if not isinstance(points, np.ndarray) or n == 0:
+            return msm.msm_g1(points, device_array("scalars", scalars, np.uint64, n, 4))
         checked_array("points", points, np.uint64, None, 12)
         checked_array("scalars", scalars, np.uint64, n, 4)
         streamed_bytes = sum(row * isinstance(it, np.ndarray) for it, row in ((points, 96), (scalars, 32)))
         bits, size = batch_within(workspace.left_bytes(), n, streamed_bytes)
         with nvtx.annotate("msm_g1", domain=DOMAIN):
-            cut = buckets.shape(n, bits, size)
-            return buckets.joined("g1", *buckets.terms_of("g1", cut, size, buckets.batches(size, points, scalars)))
+            parts = batches(growing(n, size) if n > size else equal(n, size), points, scalars)
+            return buckets.joined("g1", *buckets.terms_of("g1", buckets.shape(n, bits, size), size, parts))
 
     @refusing_in_one_line
     def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
@@ -81,13 +82,14 @@ def batch_within(most_bytes: int | None, points: int, streamed_bytes: int) -> tu
     Batches become smaller, down to a sixteenth of the usual, before windows do, whose buckets cost as much however few
     the points. What does not fit even so is left to the allocation to refuse.
     """
-    bits, size = msm.window_bits(points), min(max(_LEAST_BATCH, -(-points // _BATCHES)), _MOST_BATCH)
+    bits, size = msm.window_bits(points), min(max(_LEAST_BATCH, -(-_LARGEST_EIGHTHS * points // 8)), _MOST_BATCH)
+    size = min(points, size)
 
     def fits(bits: int, size: int) -> bool:
         cut = buckets.shape(points, bits, size)
         return most_bytes is None or buckets.scratch_bytes("g1", cut, size, streamed_bytes) <= most_bytes
 
-    least = max(size // 16, 1 << 16)
+    least = min(size, max(size // 16, 1 << 16))
     while bits > _FEWEST_BITS and not fits(bits, least):
         bits -= 1
     while size > least and not fits(bits, size):
@@ -96,20 +98,14 @@ def batch_within(most_bytes: int | None, points: int, streamed_bytes: int) -> tu
 
 
 def _copy(target: Any, source: np.ndarray) -> None:
+    """Queue a copy to the device in the current stream."""
     cuda = cupy().cuda
-    with observe.copy(source.nbytes, cuda):
-        target.set(source, stream=cuda.get_current_stream())
-
-
-def _on_device(name: str, array: Any, width: int) -> Any:
-    """An array on the device, queued to be copied there if it is numpy's."""
-    checked_array(name, array, np.uint64, None, width)
-    if not isinstance(array, np.ndarray):
-        return array
-    target = cupy().empty(array.shape, np.uint64)
-    if len(array):
-        _copy(target, array)
-    return target
+    stream = cuda.get_current_stream()
+    begin = observe.begin_copy(stream)
+    cuda.runtime.memcpyAsync(
+        target.data.ptr, source.ctypes.data, source.nbytes, cuda.runtime.memcpyHostToDevice, stream.ptr
+    )
+    observe.end_copy(source.nbytes, stream, begin)
 
 
 def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
@@ -119,15 +115,15 @@ def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
     checked_array("bitmap", bitmap, np.uint64, -(-n // 64))
     if n == 0:
         return np.zeros(width, np.uint64)
-    size = min(max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES))), _MOST_SLICE)
+
+    def bits() -> Any:
+        if not isinstance(bitmap, np.ndarray):
+            return bitmap
+        there, used_bytes = cupy().empty(bitmap.shape, np.uint64), -(-n // 8)
+        _copy(there.view(np.uint8)[:used_bytes], bitmap.view(np.uint8)[:used_bytes])
+        return there
+
+    size = min(n, _MOST_SLICE, max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES))))
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
-        bits = bitmap
-        if isinstance(bitmap, np.ndarray):
-            bits, used_bytes = cupy().empty(bitmap.shape, np.uint64), -(-n // 8)
-            _copy(bits.view(np.uint8)[:used_bytes], bitmap.view(np.uint8)[:used_bytes])
-        terms = [
-            msm.masked_sum_term(group, part, bits[begin // 64 : -(-(begin + len(part)) // 64)])
-            for begin, part in buckets.batches(min(size, n), points)
-        ]
-        joined = cupy().asnumpy(cupy().concatenate(terms))
-    return buckets.host_sum(group, joined, np.zeros(len(joined), np.uint32))
+        parts = batches(shrinking(n, size), points)  # the first copy is under way from here on
+        return msm.sum_of(group, msm.masked_sums(group, parts, size, bits, streamed=True))

@@ -67,7 +67,13 @@ def architecture() -> int:
 
 def multiprocessors() -> int:
     """Streaming multiprocessors of the current device."""
-    return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
+    return _multiprocessors(cupy().cuda.runtime.getDevice())
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    runtime = cupy().cuda.runtime  # `Device.attributes` asks the driver for every attribute that there is
+    return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, device))
 
 
 class NotEnoughMemory(BadInput):
@@ -170,7 +176,7 @@ def function(unit: Unit, name: str, device: int):
 def timed_launches() -> Iterator[dict[str, float]]:
     """Milliseconds of each kernel that this thread launches inside, by name, summed; known after the block."""
     times: dict[str, float] = {}
-    with observe.observed() as seen:
+    with observe.observed(observe.Events(cupy().cuda)) as seen:
         yield times
     cupy().cuda.Device().synchronize()
     for kernel, start, end, _ in seen.kernels:
@@ -202,9 +208,17 @@ def launch(
     chosen = function(in_force(unit), kernel, module.cuda.runtime.getDevice())
     if shared_bytes > _PLAIN_SHARED_BYTES and chosen.max_dynamic_shared_size_bytes < shared_bytes:
         chosen.max_dynamic_shared_size_bytes = shared_bytes
-    passed = tuple(_NULL if argument is None else argument for argument in arguments)
-    with _named_range(kernel), observe.kernel(kernel, module.cuda):
-        chosen(grid if isinstance(grid, tuple) else (grid,), (block,), passed, shared_mem=shared_bytes)
+    passed = tuple([_NULL if argument is None else argument for argument in arguments])
+    cut = grid if isinstance(grid, tuple) else (grid,)
+    if (seen := observe.watching()) is None:
+        with _named_range(kernel):
+            chosen(cut, (block,), passed, shared_mem=shared_bytes)
+        return
+    stream = module.cuda.get_current_stream()
+    before = observe.before_kernel(seen, stream)
+    with _named_range(kernel):
+        chosen(cut, (block,), passed, shared_mem=shared_bytes)
+    observe.after_kernel(seen, kernel, stream, before)
 
 
 def blocks(threads: int, block: int, most: int | None = None) -> int:

@@ -3,17 +3,19 @@
 `multiples` has the multiplication of points that stay, whose multiples are stored; `buckets` what both are made of.
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import nvtx
 
+from cuzklab.backends.cuda import arrivals, observe
+from cuzklab.backends.cuda.arena import carved
 from cuzklab.backends.cuda.buckets import (
     ACCUMULATE,
     LIMBS,
     REDUCE,
     SORT,
-    batches,
     block_shape,
     host_sum,
     joined,
@@ -31,10 +33,13 @@ from cuzklab.backends.cuda.launch import (
     multiprocessors,
     refusing_in_one_line,
 )
+from cuzklab.backends.cuda.parts import batches, equal, growing
 
 # Points that are sorted at once; from the host, a fifth of the link's time for them stays in the open.
 _BATCH_POINTS = 1 << 24
 _STREAMED_POINTS = 1 << 22
+# Few enough sums for the host to add up: on the device each round of additions takes as long as sixty of them do there.
+_HOST_SUMS = 128
 
 # log2 of the number of points to bits of a window, measured on an H200; in between, the one below.
 WINDOW_BITS = {0: 6, 9: 7, 11: 8, 13: 10, 15: 12, 16: 13, 18: 14, 19: 15, 20: 16, 22: 17, 24: 20}
@@ -51,16 +56,17 @@ def window_bits(points: int, table: dict[int, int] = WINDOW_BITS) -> int:
     return table[max(key for key in table if key <= log_n)]
 
 
-def msm_terms(group: str, points: Any, scalars: Any, bits: int | None = None) -> tuple[Any, np.ndarray, Any]:
-    """The device's part of an MSM: XYZZ sums, their powers of two, and the first scalar not below r.
+def msm_terms(group: str, points: Any, scalars: Any, bits: int | None = None) -> tuple[Any, np.ndarray]:
+    """The device's part of an MSM: XYZZ sums and the first scalar not below r, and their powers of two.
 
     Everything is put into the current stream. Points are taken in batches, which bounds the memory of the sort and
     lets copies from the host overlap with kernels. Returns as `buckets.terms_of`.
     """
-    from_host = isinstance(points, np.ndarray) or isinstance(scalars, np.ndarray)
-    size = min(len(points), _STREAMED_POINTS if from_host else _BATCH_POINTS)
-    cut = shape(len(points), bits or window_bits(len(points)), size)
-    return terms_of(group, cut, size, batches(size, points, scalars))
+    n, from_host = len(points), isinstance(points, np.ndarray) or isinstance(scalars, np.ndarray)
+    size = min(n, _STREAMED_POINTS if from_host else _BATCH_POINTS)
+    cut = shape(n, bits or window_bits(n), size)
+    edges = growing(n, size) if from_host and n > size else equal(n, size)
+    return terms_of(group, cut, size, batches(edges, points, scalars))
 
 
 @refusing_in_one_line
@@ -112,21 +118,59 @@ def msm_g2(points: Any, scalars: Any, *, bits: int | None = None) -> np.ndarray:
     return _msm("g2", points, scalars, bits)
 
 
-def masked_sum_term(group: str, points: Any, bitmap: Any) -> Any:
-    """The sum over the set bits as one XYZZ sum (1, 2 · limbs) on the device; nothing waits."""
-    module, limbs = cupy(), LIMBS[group]
-    n, sms = len(points), multiprocessors()
-    indices, total = module.empty(n, np.uint32), module.zeros(1, np.uint32)
-    launch(SORT, "mask_indices", blocks(-(-n // 64), 256, 16 * sms), 256, (bitmap, np.uint64(n), indices, total))
+def masked_sums(
+    group: str, parts: Iterable[tuple[int, Any]], most: int, bitmap: Callable[[], Any], *, streamed: bool = False
+) -> Any:
+    """XYZZ sums (m, 2 · limbs) on the device, at most `_HOST_SUMS`, that add up to the sum over the set bits.
+
+    Parameters
+    ----------
+    parts : iterable of (int, array)
+        First index, a multiple of 64, and points of each part, on the device or announced to be.
+    most : int
+        Most points of a part.
+    bitmap : callable
+        Its array on the device.
+    streamed : bool
+        Parts are copied as it goes, so that there is time for their kernels: few threads then, whose sums are soon
+        added up at the end.
+    """
     block, per_sm = block_shape(group)
-    grid = blocks(n, 8 * block, per_sm * sms)
-    sums = module.empty((grid * block, 2 * limbs), np.uint64)
-    launch(ACCUMULATE[group], "sum_listed", grid, block, (points, indices, total, sums))
-    while len(sums) > 1:
-        out = module.empty((blocks(len(sums), 1024), 2 * limbs), np.uint64)
-        launch(REDUCE[group], "block_sums", len(out), 256, (sums, np.uint32(len(sums)), out))
-        sums = out
-    return sums
+    sms, limbs = multiprocessors(), LIMBS[group]
+    grid = blocks(most, 8 * block, (128 // block if streamed else per_sm) * sms)
+    per_block = 256 if grid * block <= 256 * _HOST_SUMS else 1024
+    rows = -(-grid * block // per_block)
+    sums, out, indices, total = carved(
+        [
+            ((grid * block, 2 * limbs), np.uint64),
+            ((rows, 2 * limbs), np.uint64),
+            ((most,), np.uint32),
+            ((1,), np.uint32),
+        ]
+    )
+    bits = bitmap()
+    for begin, points in parts:
+        n = len(points)
+        words = -(-n // 64)
+        total.data.memset_async(0, 4)
+        some = bits[begin // 64 : begin // 64 + words]
+        launch(SORT, "mask_indices", blocks(words, 256, 16 * sms), 256, (some, np.uint64(n), indices, total))
+        arrivals.needed(points)
+        arguments = (points, indices, total, np.uint32(begin > 0), sums)
+        launch(ACCUMULATE[group], "sum_listed", grid, block, arguments)
+    with observe.consecutive():
+        launch(REDUCE[group], "block_sums", rows, 256, (sums, np.uint32(grid * block), out))
+        while rows > _HOST_SUMS:
+            sums, out, count = out, sums, rows
+            rows = -(-count // 1024)
+            launch(REDUCE[group], "block_sums", rows, 256, (sums, np.uint32(count), out))
+    return out[:rows]
+
+
+def sum_of(group: str, sums: Any) -> np.ndarray:
+    """What XYZZ sums on the device add up to, affine, on the host."""
+    on_host = cupy().asnumpy(sums)
+    return host_sum(group, on_host, np.zeros(len(on_host), np.uint32))
 
 
 @refusing_in_one_line
@@ -139,8 +183,7 @@ def _masked_sum(group: str, points: Any, bitmap: Any) -> np.ndarray:
     if n >= 1 << 32:
         raise ValueError(f"points: {n} are more than 32-bit indices reach")
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
-        term = cupy().asnumpy(masked_sum_term(group, points, bitmap))
-    return host_sum(group, term, np.zeros(1, np.uint32))
+        return sum_of(group, masked_sums(group, [(0, points)], n, lambda: bitmap))
 
 
 def masked_sum_g1(points: Any, bitmap: Any) -> np.ndarray:
