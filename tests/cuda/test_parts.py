@@ -93,7 +93,7 @@ def test_an_msm_takes_each_part_of_its_points_when_it_is_there(software, n, size
 def test_a_masked_sum_sees_each_part_of_its_points_with_its_bits(software, monkeypatch, group, width, n):
     monkeypatch.setattr(backend, "_LEAST_SLICE", 1 << 10)
     monkeypatch.setattr(parts, "_LEAST_TAIL", 1 << 7)
-    monkeypatch.setattr(msm, "sum_of", lambda group, sums: np.array(sums))
+    monkeypatch.setattr(msm, "to_add", lambda group, sums: lambda: np.array(sums))
     points = np.random.default_rng(n).integers(0, 1 << 60, (n, width), dtype=np.uint64)
     bitmap = np.arange(-(-n // 64), dtype=np.uint64)
     sums = getattr(backend.CudaBackend, f"masked_sum_{group}").__wrapped__(backend.CudaBackend(), points, bitmap)
@@ -135,4 +135,4 @@ def test_sums_left_for_the_host_are_added_up_there(software):
     points = host.fixed_base_g1(ints_to_limbs(range(1, 67), 4))
     sums = software_cupy.empty((66, 24), np.uint64)
     sums[:, :12], sums[:, 12:18], sums[:, 18:] = points, one, one
-    assert (msm.sum_of("g1", sums) == host.mul_g1(host.G1_GENERATOR, 66 * 67 // 2)).all()
+    assert (msm.to_add("g1", sums)() == host.mul_g1(host.G1_GENERATOR, 66 * 67 // 2)).all()

@@ -171,6 +171,10 @@ class Stream:
     def synchronize(self) -> None:
         pass
 
+    @property
+    def done(self) -> bool:
+        return True
+
     def __enter__(self):
         self.before, Stream.current.stream = getattr(Stream.current, "stream", None), self
         return self
@@ -229,6 +233,10 @@ class Device:
 
 
 class cuda:
+    @staticmethod
+    def alloc(size) -> _Pointer:
+        return _Pointer(_Memory(size), 0)
+
     Device, Event, MemoryPool, MemoryPointer, Stream, runtime = Device, Event, MemoryPool, _Pointer, Stream, runtime
     Memory = _Memory
 

@@ -20,19 +20,24 @@ def rounded(size_bytes: int) -> int:
     return -(-size_bytes // _ALIGNED_BYTES) * _ALIGNED_BYTES
 
 
+def _bytes_of(wanted: Wanted) -> int:
+    shape, dtype = wanted
+    return rounded(math.prod(shape) * np.dtype(dtype).itemsize)
+
+
 def carved_bytes(wanted: Sequence[Wanted]) -> int:
     """What `carved` allocates."""
-    return sum(rounded(math.prod(shape) * np.dtype(dtype).itemsize) for shape, dtype in wanted)
+    return sum(map(_bytes_of, wanted))
 
 
 def carved(wanted: Sequence[Wanted]) -> list[Any]:
     """Arrays of the device beside each other in one allocation, in order; their contents are undefined."""
     module = cupy()
-    place = module.empty(max(1, carved_bytes(wanted)), np.uint8).data
-    arrays = []
-    for shape, dtype in wanted:
-        arrays.append(module.ndarray(shape, dtype, memptr=place))
-        place = place + rounded(arrays[-1].nbytes)
+    sizes = list(map(_bytes_of, wanted))
+    begin, arrays, offset = module.cuda.alloc(max(1, sum(sizes))), [], 0
+    for (shape, dtype), size in zip(wanted, sizes, strict=True):
+        arrays.append(module.ndarray(shape, dtype, begin + offset))
+        offset += size
     return arrays
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import nvtx
 
+from cuzklab.backends.backend import Sum
 from cuzklab.backends.cuda import buckets, msm, observe, quotient, workspace
 from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, device_array, refusing_in_one_line
 from cuzklab.backends.cuda.parts import batches, equal, growing, shrinking
@@ -45,7 +46,7 @@ class CudaBackend:
         return quotient.h_coefficients(a, b, c)
 
     @refusing_in_one_line
-    def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None) -> np.ndarray:
+    def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None, later: bool = False) -> Sum:
         n = len(points)
         if not isinstance(points, np.ndarray) or n == 0:
             return msm.msm_g1(points, device_array("scalars", scalars, np.uint64, n, 4))
@@ -55,15 +56,16 @@ class CudaBackend:
         bits, size = batch_within(workspace.left_bytes(), n, streamed_bytes)
         with nvtx.annotate("msm_g1", domain=DOMAIN):
             parts = batches(growing(n, size) if n > size else equal(n, size), points, scalars)
-            return buckets.joined("g1", *buckets.terms_of("g1", buckets.shape(n, bits, size), size, parts))
+            left = buckets.to_join("g1", *buckets.terms_of("g1", buckets.shape(n, bits, size), size, parts))
+        return left if later else left()
 
     @refusing_in_one_line
-    def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
-        return _masked_sum("g1", 12, points, bitmap)
+    def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None, later: bool = False) -> Sum:
+        return _masked_sum("g1", 12, points, bitmap, later)
 
     @refusing_in_one_line
-    def masked_sum_g2(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
-        return _masked_sum("g2", 24, points, bitmap)
+    def masked_sum_g2(self, points: Any, bitmap: Any, *, threads: int | None = None, later: bool = False) -> Sum:
+        return _masked_sum("g2", 24, points, bitmap, later)
 
     def warm(self, domain: int) -> None:
         """Compile and load what the stages of a circuit of that domain need, and build the tables of its transforms."""
@@ -108,7 +110,7 @@ def _copy(target: Any, source: np.ndarray) -> None:
     observe.end_copy(source.nbytes, stream, begin)
 
 
-def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
+def _masked_sum(group: str, width: int, points: Any, bitmap: Any, later: bool) -> Sum:
     if not isinstance(points, np.ndarray):
         return (msm.masked_sum_g1 if group == "g1" else msm.masked_sum_g2)(points, bitmap)
     n = len(checked_array("points", points, np.uint64, None, width))
@@ -126,4 +128,5 @@ def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
     size = min(n, _MOST_SLICE, max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES))))
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
         parts = batches(shrinking(n, size), points)  # the first copy is under way from here on
-        return msm.sum_of(group, msm.masked_sums(group, parts, size, bits, streamed=True))
+        left = msm.to_add(group, msm.masked_sums(group, parts, size, bits, streamed=True))
+    return left if later else left()

@@ -5,7 +5,8 @@ Windows may have buckets of their own (`msm`), or share them in sets where multi
 them are done by the CPU code, in a fraction of the time of a GPU's single thread.
 """
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,9 +125,9 @@ def shape(points: int, bits: int, batch: int | None = None, multiples: int = 1) 
         half = last = max(half, last)
     buckets = (sets - 1) * half + last
     entries = min(points, batch or points) * windows
+    # The longest task is not to outlast the rest: four times the mean where there are many, shorter where few.
     segment = min(max(32, -(-4 * -(-entries // buckets) // 32) * 32), 512)
-    if sets < windows:  # buckets are few: shorter tasks, so that the device has enough of them
-        segment = min(segment, max(16, -(-entries // _FULL_DEVICE // 16) * 16))
+    segment = min(segment, max(16, -(-entries // _FULL_DEVICE // 16) * 16))
     chunk = min(max(4, 1 << (max(1, buckets // 16384).bit_length() - 1)), 64)
     return Shape(bits, windows, sets, half, last, segment, chunk)
 
@@ -281,8 +282,8 @@ def terms_of(
     return room.terms, cut.shifts(sms)
 
 
-def joined(group: str, terms: Any, shifts: np.ndarray) -> np.ndarray:
-    """The affine sum on the host, once the device is done.
+def to_join(group: str, terms: Any, shifts: np.ndarray) -> Callable[[], np.ndarray]:
+    """What makes the affine sum on the host: the device is done when this returns.
 
     Raises
     ------
@@ -293,4 +294,4 @@ def joined(group: str, terms: Any, shifts: np.ndarray) -> np.ndarray:
     bad = int(on_host[-1].view(np.uint32)[0])
     if bad != NONE_BAD:
         raise ValueError(f"scalars: element {bad} is not below the modulus")
-    return host_sum(group, on_host[:-1], shifts)
+    return functools.partial(host_sum, group, on_host[:-1], shifts)

@@ -3,6 +3,7 @@
 `multiples` has the multiplication of points that stay, whose multiples are stored; `buckets` what both are made of.
 """
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,9 +19,9 @@ from cuzklab.backends.cuda.buckets import (
     SORT,
     block_shape,
     host_sum,
-    joined,
     shape,
     terms_of,
+    to_join,
 )
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import (
@@ -42,7 +43,7 @@ _STREAMED_POINTS = 1 << 22
 _HOST_SUMS = 128
 
 # log2 of the number of points to bits of a window, measured on an H200; in between, the one below.
-WINDOW_BITS = {0: 6, 9: 7, 11: 8, 13: 10, 15: 12, 16: 13, 18: 14, 19: 15, 20: 16, 22: 17, 24: 20}
+WINDOW_BITS = {0: 6, 9: 7, 11: 8, 13: 10, 15: 12, 16: 13, 18: 15, 20: 16, 22: 17, 24: 20}
 
 
 def units() -> list[Unit]:
@@ -83,7 +84,7 @@ def _msm(group: str, points: Any, scalars: Any, bits: int | None) -> np.ndarray:
     if n >= 1 << 31:
         raise ValueError(f"points: {n} are more than indices of 31 bits reach")
     with nvtx.annotate(f"msm_{group}", domain=DOMAIN):
-        return joined(group, *msm_terms(group, points, scalars, bits))
+        return to_join(group, *msm_terms(group, points, scalars, bits))()
 
 
 def msm_g1(points: Any, scalars: Any, *, bits: int | None = None) -> np.ndarray:
@@ -167,10 +168,10 @@ def masked_sums(
     return out[:rows]
 
 
-def sum_of(group: str, sums: Any) -> np.ndarray:
-    """What XYZZ sums on the device add up to, affine, on the host."""
+def to_add(group: str, sums: Any) -> Callable[[], np.ndarray]:
+    """What makes the affine sum of XYZZ sums on the host: the device is done when this returns."""
     on_host = cupy().asnumpy(sums)
-    return host_sum(group, on_host, np.zeros(len(on_host), np.uint32))
+    return functools.partial(host_sum, group, on_host, np.zeros(len(on_host), np.uint32))
 
 
 @refusing_in_one_line
@@ -183,7 +184,7 @@ def _masked_sum(group: str, points: Any, bitmap: Any) -> np.ndarray:
     if n >= 1 << 32:
         raise ValueError(f"points: {n} are more than 32-bit indices reach")
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
-        return sum_of(group, masked_sums(group, [(0, points)], n, lambda: bitmap))
+        return to_add(group, masked_sums(group, [(0, points)], n, lambda: bitmap))()
 
 
 def masked_sum_g1(points: Any, bitmap: Any) -> np.ndarray:

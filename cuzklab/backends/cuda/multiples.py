@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import nvtx
 
-from cuzklab.backends.cuda.buckets import LIMBS, SCALAR_BITS, joined, shape, terms_of
+from cuzklab.backends.cuda.buckets import LIMBS, SCALAR_BITS, shape, terms_of, to_join
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import (
     DOMAIN,
@@ -183,4 +183,4 @@ def msm_of_multiples(base: Multiples, scalars: Any) -> np.ndarray:
     if len(base) == 0:
         return np.zeros(LIMBS[base.group], np.uint64)
     with nvtx.annotate(f"msm_of_multiples_{base.group}", domain=DOMAIN):
-        return joined(base.group, *_terms(base, scalars))
+        return to_join(base.group, *_terms(base, scalars))()

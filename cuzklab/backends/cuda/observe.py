@@ -124,8 +124,11 @@ def begin_copy(stream: Any) -> Any:
     return None if seen is None else seen.record(stream)
 
 
-def end_copy(size_bytes: int, stream: Any, begin: Any) -> None:
-    """It was queued."""
-    if begin is not None:
-        seen = _watch.seen
-        seen.copies.append((size_bytes, begin, seen.record(stream)))
+def end_copy(size_bytes: int, stream: Any, begin: Any) -> Any:
+    """It was queued; the event after it, if anybody watches."""
+    if begin is None:
+        return None
+    seen = _watch.seen
+    end = seen.record(stream)
+    seen.copies.append((size_bytes, begin, end))
+    return end

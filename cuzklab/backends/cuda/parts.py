@@ -98,21 +98,23 @@ def _copied(edges: Edges, sources: Sequence[Any]) -> Iterator[Any]:
         carved([((size, *sources[it].shape[1:]), sources[it].dtype.type) for _ in range(turns) for it in moving])
     )
     buffers = [{place: next(room) for place in moving} for _ in range(turns)]
-    consumed = [main.record(module.cuda.Event(disable_timing=True))] * 2
+    # What has had this memory before is over where the stream is idle.
+    consumed = [None if main.done else main.record(module.cuda.Event(disable_timing=True))] * 2
 
     with _copy_stream() as copies:
 
         def upload(number: int) -> None:
             begin, end = edges[number]
-            copies.wait_event(consumed[number % 2])
+            if (before := consumed[number % 2]) is not None:
+                copies.wait_event(before)
             for place, buffer in buffers[number % 2].items():
                 part = sources[place][begin:end]
-                start = observe.begin_copy(copies)
+                begun = observe.begin_copy(copies)
                 runtime.memcpyAsync(
                     buffer.data.ptr, part.ctypes.data, part.nbytes, runtime.memcpyHostToDevice, copies.ptr
                 )
-                observe.end_copy(part.nbytes, copies, start)
-                arrivals.announce(buffer, copies.record(module.cuda.Event(disable_timing=True)), main)
+                there = observe.end_copy(part.nbytes, copies, begun)
+                arrivals.announce(buffer, there or copies.record(module.cuda.Event(disable_timing=True)), main)
 
         upload(0)
         yield None

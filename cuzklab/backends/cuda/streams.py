@@ -228,7 +228,12 @@ class CudaStream:
         return self._put(work, body, at_once=pinned)
 
     def run(
-        self, function: Callable[[], Any], *, streamed_bytes: int = 0, arriving: Sequence[CudaWork] = ()
+        self,
+        function: Callable[[], Any],
+        *,
+        streamed_bytes: int = 0,
+        arriving: Sequence[CudaWork] = (),
+        awaited: bool = False,
     ) -> CudaWork:
         def body(work: CudaWork) -> None:
             for upload in arriving:
@@ -249,7 +254,7 @@ class CudaStream:
                 work.end.synchronize()
                 self._in_queue = None
 
-        return self._put(CudaWork(self), body)
+        return self._put(CudaWork(self), body, left=awaited)
 
     def record(self) -> CudaEvent:
         with self._mutex:
@@ -267,7 +272,8 @@ class CudaStream:
         if self._in_queue is not None:
             stream.wait_event(self._in_queue)
 
-    def _put(self, work: CudaWork, body: _Body, *, at_once: bool = False) -> CudaWork:
+    def _put(self, work: CudaWork, body: _Body, *, at_once: bool = False, left: bool = False) -> CudaWork:
+        """Queue a piece of work; it is begun here, or `left` to whoever waits for it, or else by another thread."""
         self.device.began(work)
         with self._mutex:
             first = not self._busy and not self._queue
@@ -275,7 +281,7 @@ class CudaStream:
             self._last = work
         if at_once and first:
             self.work_off(work)
-        else:
+        elif not (left and first):
             self.device.later(self.work_off)
         return work
 
