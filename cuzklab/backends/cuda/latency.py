@@ -56,41 +56,39 @@ def launch_ns(device: "CudaDevice") -> int:
     return max(0, round(found_ns - lasts_ns))
 
 
-def watching_ns(device: "CudaDevice", rounds: int = 31, launches: int = 256) -> dict[str, float]:
-    """What watching adds to the launch of a kernel, in nanoseconds of the thread that launches; medians of rounds.
+def event_ns(device: "CudaDevice", rounds: int = 31, launches: int = 256) -> float:
+    """What one event of a watched kernel costs the thread that launches, with all that is noted; median of rounds.
 
-    Returns
-    -------
-    dict
-        ``kernel``, between two events of its own; ``kernel, consecutive``, with one.
+    Kernels with an event each, launched with nobody watching in turn, on the clock: the driver's calls are in it.
     """
+
+    def launched(seen: observe.Observed | None) -> float:
+        stream.synchronize()
+        began = time.perf_counter_ns()
+        for _ in range(launches):
+            _nothing(place)
+        took = (time.perf_counter_ns() - began) / launches
+        stream.synchronize()
+        if seen is not None:
+            seen.forget()
+        return took
+
+    def watched() -> float:
+        with observe.observed(device.events) as seen, observe.consecutive():
+            return launched(seen)
+
     with device.queue("kernels") as stream:
         place = cupy().empty(8, np.uint64)
+        launched(None)
+        return median(watched() - launched(None) for _ in range(rounds))
 
-        def once(watched: bool, chained: bool = False) -> float:
-            stream.synchronize()
-            if not watched:
-                began = time.perf_counter_ns()
-                for _ in range(launches):
-                    _nothing(place)
-                return (time.perf_counter_ns() - began) / launches
-            with observe.observed(device.events) as seen:
-                began = time.perf_counter_ns()
-                if chained:
-                    with observe.consecutive():
-                        for _ in range(launches):
-                            _nothing(place)
-                else:
-                    for _ in range(launches):
-                        _nothing(place)
-                took = (time.perf_counter_ns() - began) / launches
-            stream.synchronize()
-            seen.forget()
-            return took
 
-        once(False)
-        found = [(once(True), once(False), once(True, True)) for _ in range(rounds)]
-    return {
-        "kernel": median(own - bare for own, bare, _ in found),
-        "kernel, consecutive": median(shared - bare for _, bare, shared in found),
-    }
+def costs() -> dict[str, float]:
+    """What an event costs on the first device, by the name that `live.recording_cost` knows it by."""
+    from cuzklab.backends.cuda.device import CudaDevice
+
+    device = CudaDevice(0, 1 << 30)
+    try:
+        return {"device event": event_ns(device)}
+    finally:
+        device.close()

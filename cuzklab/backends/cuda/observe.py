@@ -9,7 +9,7 @@ done; the events are then used again.
 import contextlib
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +23,18 @@ class Events:
         CuPy's `cuda`; the device must be current where events are taken.
     ready : int
         How many are made at once.
+
+    Attributes
+    ----------
+    recorded : int
+        How often one was recorded that has been given back.
     """
 
     def __init__(self, cuda: Any, ready: int = 0) -> None:
         self._make = cuda.Event
         self._spare = [self._make() for _ in range(ready)]
+        self._mutex = threading.Lock()
+        self.recorded = 0
 
     def take(self) -> Any:
         try:
@@ -35,8 +42,10 @@ class Events:
         except IndexError:
             return self._make()
 
-    def give_back(self, events: Iterable[Any]) -> None:
+    def give_back(self, events: Sequence[Any]) -> None:
         """Of these nobody will ask again when they happened; each of them once."""
+        with self._mutex:
+            self.recorded += len(events)
         self._spare.extend(events)
 
 
