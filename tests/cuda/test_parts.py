@@ -1,5 +1,7 @@
 """Arrays in parts: where they are cut, that each part is there when it is used, and what watches the kernels."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,7 +28,11 @@ def test_an_msm_begins_with_small_parts_and_a_masked_sum_ends_with_them():
         return [end - begin for begin, end in edges]
 
     bits, size = backend.batch_within(None, 1 << 22, 96)
-    assert (bits, lengths(parts.growing(1 << 22, size))) == (17, [1 << 18, 3 << 18, 6 << 18, 6 << 18])
+    three = lengths(parts.growing(1 << 22, size))
+    assert bits == 17 and len(three) == 3 and size - 3 < max(three) <= size
+    assert all(abs(second / first - 3.5) < 0.01 for first, second in itertools.pairwise(three))
+    most = backend.batch_within(None, 1 << 27, 96)[1]
+    assert [length / most for length in lengths(parts.growing(1 << 27, most))[1:3]] == pytest.approx([1 / 3.5, 1], 1e-5)
     assert lengths(parts.shrinking(1 << 22, 1 << 19))[-4:] == [1 << 19, 1 << 18, 1 << 17, 1 << 17]
     assert lengths(parts.shrinking(1 << 16, 1 << 18)) == [1 << 16]
     assert lengths(parts.shrinking(100, 1 << 18)) == [100]
@@ -48,7 +54,7 @@ def software(monkeypatch):
     def note(unit, kernel, grid, block, arguments, shared_bytes=0):
         launched.append((kernel, [np.array(it) for it in arguments], grid, block))
         if (seen := observe.watching()) is not None:
-            observe.after_kernel(seen, kernel, main, observe.before_kernel(seen, main))
+            observe.after_kernel(seen, kernel, observe.before_kernel(seen), 0)
 
     for module in (arena, backend, buckets, msm, parts):
         monkeypatch.setattr(module, "cupy", lambda: software_cupy)
@@ -113,14 +119,13 @@ def test_a_masked_sum_sees_each_part_of_its_points_with_its_bits(software, monke
 
 def test_consecutive_kernels_share_the_event_between_them(software):
     events = observe.Events(software_cupy.cuda, 4)
-    stream = software_cupy.cuda.get_current_stream()
-    with observe.observed(events) as seen:
+    with observe.observed(events, software_cupy.cuda.get_current_stream()) as seen:
         for name in "ab":
-            observe.after_kernel(seen, name, stream, observe.before_kernel(seen, stream))
+            observe.after_kernel(seen, name, observe.before_kernel(seen), 0)
         with observe.consecutive():
             for name in "cde":
-                observe.after_kernel(seen, name, stream, observe.before_kernel(seen, stream))
-        observe.after_kernel(seen, "f", stream, observe.before_kernel(seen, stream))
+                observe.after_kernel(seen, name, observe.before_kernel(seen), 0)
+        observe.after_kernel(seen, "f", observe.before_kernel(seen), 0)
     a, b, c, d, e, f = seen.kernels
     assert (d[1], e[1]) == (c[2], d[2])
     assert len({id(event) for _, start, end, _ in (a, b, c, e, f) for event in (start, end)}) == 10

@@ -4,6 +4,7 @@ Points come from host memory, in parts: while the kernels work on one, the next 
 page-locked memory; from other memory the result is the same and the copies are in the open.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,13 @@ import nvtx
 from cuzklab.backends.backend import Sum
 from cuzklab.backends.cuda import buckets, msm, observe, quotient, workspace
 from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, device_array, refusing_in_one_line
-from cuzklab.backends.cuda.parts import batches, equal, growing, shrinking
+from cuzklab.backends.cuda.parts import batches, equal, growing, largest, shrinking
 
 # Parts that the points of a masked sum come in, as in the modelled engine: smaller ones take longer than their copies,
 # larger ones leave more of the last one's kernels in the open. Measured on an H200.
 _SLICES, _LEAST_SLICE, _MOST_SLICE = 8, 1 << 18, 1 << 20
-# The largest part of an MSM, in eighths of it; with smaller ones before it that makes four. More of them cost more of
-# the sorting, and another addition a bucket. Measured on an H200.
-_LARGEST_EIGHTHS, _LEAST_BATCH, _MOST_BATCH = 3, 1 << 18, 1 << 22
+# The largest part of an MSM.
+_LEAST_BATCH, _MOST_BATCH = 1 << 18, 1 << 22
 _FEWEST_BITS = 10
 
 
@@ -78,14 +78,14 @@ class CudaBackend:
         cupy().cuda.get_current_stream().synchronize()
 
 
+@functools.lru_cache(maxsize=64)
 def batch_within(most_bytes: int | None, points: int, streamed_bytes: int) -> tuple[int, int]:
     """Bits of a window and points of a batch for a sum in G1 whose scratch takes `most_bytes` at most; None: any.
 
     Batches become smaller, down to a sixteenth of the usual, before windows do, whose buckets cost as much however few
     the points. What does not fit even so is left to the allocation to refuse.
     """
-    bits, size = msm.window_bits(points), min(max(_LEAST_BATCH, -(-_LARGEST_EIGHTHS * points // 8)), _MOST_BATCH)
-    size = min(points, size)
+    bits, size = msm.window_bits(points), min(points, max(_LEAST_BATCH, largest(points)), _MOST_BATCH)
 
     def fits(bits: int, size: int) -> bool:
         cut = buckets.shape(points, bits, size)
@@ -127,6 +127,7 @@ def _masked_sum(group: str, width: int, points: Any, bitmap: Any, later: bool) -
 
     size = min(n, _MOST_SLICE, max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES))))
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
-        parts = batches(shrinking(n, size), points)  # the first copy is under way from here on
-        left = msm.to_add(group, msm.masked_sums(group, parts, size, bits, streamed=True))
+        edges = shrinking(n, size)
+        parts = batches(edges, points)  # the first copy is under way from here on
+        left = msm.to_add(group, msm.masked_sums(group, edges, parts, bits, streamed=True))
     return left if later else left()

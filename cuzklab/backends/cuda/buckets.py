@@ -114,6 +114,7 @@ class Shape:
         return np.repeat(shifts, self.in_parts(sms))
 
 
+@functools.lru_cache(maxsize=256)
 def shape(points: int, bits: int, batch: int | None = None, multiples: int = 1) -> Shape:
     """The cut for so many points in batches of `batch`, with `multiples` of each of them stored."""
     windows = -(-SCALAR_BITS // bits)
@@ -176,12 +177,12 @@ class _Room:
     terms: Any
 
 
-def _wanted(group: str, cut: Shape, size: int, sms: int) -> list[Wanted]:
+@functools.lru_cache(maxsize=64)
+def _wanted(group: str, cut: Shape, size: int, sms: int) -> tuple[Wanted, ...]:
     """The arrays of `_Room` for batches of `size` points."""
     entries, width = size * cut.windows, 2 * LIMBS[group]
     long_most = entries // cut.segment + 1
-    chunks = cut.chunks
-    return [
+    return (
         ((cut.buckets,), np.uint32),
         ((1024,), np.uint32),
         ((4,), np.uint32),
@@ -191,9 +192,9 @@ def _wanted(group: str, cut: Shape, size: int, sms: int) -> list[Wanted]:
         ((min(long_most, cut.buckets), 4), np.uint32),
         ((cut.buckets, width), np.uint64),
         ((long_most, width), np.uint64),
-        *[((chunks, width), np.uint64)] * 2,
+        *[((cut.chunks, width), np.uint64)] * 2,
         ((cut.terms(sms) + 1, width), np.uint64),
-    ]
+    )
 
 
 def scratch_bytes(group: str, cut: Shape, size: int, streamed_bytes: int = 0, sms: int = 132) -> int:

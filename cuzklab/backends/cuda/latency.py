@@ -37,11 +37,11 @@ def launch_ns(device: "CudaDevice") -> int:
         _nothing(place)
         stream.synchronize()
         anchor = device.anchor()
-        with observe.observed(device.events) as alone:
+        with observe.observed(device.events, stream) as alone:
             for _ in range(_LAUNCHES):
                 _nothing(place)
                 stream.synchronize()
-        with observe.observed(device.events) as queued:
+        with observe.observed(device.events, stream) as queued:
             for _ in range(_BUSY_TIMES):
                 place.data.memset_async(0, _BUSY_BYTES)
             with observe.consecutive():
@@ -74,7 +74,7 @@ def event_ns(device: "CudaDevice", rounds: int = 31, launches: int = 256) -> flo
         return took
 
     def watched() -> float:
-        with observe.observed(device.events) as seen, observe.consecutive():
+        with observe.observed(device.events, stream) as seen, observe.consecutive():
             return launched(seen)
 
     with device.queue("kernels") as stream:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -214,11 +215,11 @@ def launch(
         with _named_range(kernel):
             chosen(cut, (block,), passed, shared_mem=shared_bytes)
         return
-    stream = module.cuda.get_current_stream()
-    before = observe.before_kernel(seen, stream)
+    start = observe.before_kernel(seen)
     with _named_range(kernel):
+        launched_ns = time.monotonic_ns()
         chosen(cut, (block,), passed, shared_mem=shared_bytes)
-    observe.after_kernel(seen, kernel, stream, before)
+    observe.after_kernel(seen, kernel, start, launched_ns)
 
 
 def blocks(threads: int, block: int, most: int | None = None) -> int:

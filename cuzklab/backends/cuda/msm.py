@@ -11,7 +11,7 @@ import numpy as np
 import nvtx
 
 from cuzklab.backends.cuda import arrivals, observe
-from cuzklab.backends.cuda.arena import carved
+from cuzklab.backends.cuda.arena import carved, clear
 from cuzklab.backends.cuda.buckets import (
     ACCUMULATE,
     LIMBS,
@@ -34,7 +34,7 @@ from cuzklab.backends.cuda.launch import (
     multiprocessors,
     refusing_in_one_line,
 )
-from cuzklab.backends.cuda.parts import batches, equal, growing
+from cuzklab.backends.cuda.parts import Edges, batches, equal, growing
 
 # Points that are sorted at once; from the host, a fifth of the link's time for them stays in the open.
 _BATCH_POINTS = 1 << 24
@@ -120,16 +120,16 @@ def msm_g2(points: Any, scalars: Any, *, bits: int | None = None) -> np.ndarray:
 
 
 def masked_sums(
-    group: str, parts: Iterable[tuple[int, Any]], most: int, bitmap: Callable[[], Any], *, streamed: bool = False
+    group: str, edges: Edges, parts: Iterable[tuple[int, Any]], bitmap: Callable[[], Any], *, streamed: bool = False
 ) -> Any:
     """XYZZ sums (m, 2 · limbs) on the device, at most `_HOST_SUMS`, that add up to the sum over the set bits.
 
     Parameters
     ----------
+    edges : sequence of (int, int)
+        Where the parts lie; first indices are multiples of 64.
     parts : iterable of (int, array)
-        First index, a multiple of 64, and points of each part, on the device or announced to be.
-    most : int
-        Most points of a part.
+        First index and points of each of them, on the device or announced to be.
     bitmap : callable
         Its array on the device.
     streamed : bool
@@ -137,28 +137,35 @@ def masked_sums(
         added up at the end.
     """
     block, per_sm = block_shape(group)
-    sms, limbs = multiprocessors(), LIMBS[group]
+    sms, limbs, most = multiprocessors(), LIMBS[group], max(end - begin for begin, end in edges)
     grid = blocks(most, 8 * block, (128 // block if streamed else per_sm) * sms)
     per_block = 256 if grid * block <= 256 * _HOST_SUMS else 1024
     rows = -(-grid * block // per_block)
-    sums, out, indices, total = carved(
+    sums, out, indices, totals = carved(
         [
             ((grid * block, 2 * limbs), np.uint64),
             ((rows, 2 * limbs), np.uint64),
             ((most,), np.uint32),
-            ((1,), np.uint32),
+            ((len(edges),), np.uint32),
         ]
     )
     bits = bitmap()
-    for begin, points in parts:
-        n = len(points)
-        words = -(-n // 64)
-        total.data.memset_async(0, 4)
-        some = bits[begin // 64 : begin // 64 + words]
-        launch(SORT, "mask_indices", blocks(words, 256, 16 * sms), 256, (some, np.uint64(n), indices, total))
+    clear(totals, totals)
+
+    def list_indices(part: int) -> None:
+        begin, end = edges[part]
+        some, total = bits[begin // 64 : -(-end // 64)], totals[part : part + 1]
+        grid = blocks(len(some), 256, 16 * sms)
+        launch(SORT, "mask_indices", grid, 256, (some, np.uint64(end - begin), indices, total))
+
+    list_indices(0)
+    for part, (begin, points) in enumerate(parts):
         arrivals.needed(points)
-        arguments = (points, indices, total, np.uint32(begin > 0), sums)
-        launch(ACCUMULATE[group], "sum_listed", grid, block, arguments)
+        arguments = (points, indices, totals[part : part + 1], np.uint32(begin > 0), sums)
+        with observe.consecutive():
+            launch(ACCUMULATE[group], "sum_listed", grid, block, arguments)
+            if part + 1 < len(edges):
+                list_indices(part + 1)
     with observe.consecutive():
         launch(REDUCE[group], "block_sums", rows, 256, (sums, np.uint32(grid * block), out))
         while rows > _HOST_SUMS:
@@ -184,7 +191,7 @@ def _masked_sum(group: str, points: Any, bitmap: Any) -> np.ndarray:
     if n >= 1 << 32:
         raise ValueError(f"points: {n} are more than 32-bit indices reach")
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
-        return to_add(group, masked_sums(group, [(0, points)], n, lambda: bitmap))()
+        return to_add(group, masked_sums(group, [(0, n)], [(0, points)], lambda: bitmap))()
 
 
 def masked_sum_g1(points: Any, bitmap: Any) -> np.ndarray:

@@ -8,7 +8,6 @@ done; the events are then used again.
 
 import contextlib
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +30,7 @@ class Events:
     """
 
     def __init__(self, cuda: Any, ready: int = 0) -> None:
-        self._make = cuda.Event
+        self._make, self.current_stream = cuda.Event, cuda.get_current_stream
         self._spare = [self._make() for _ in range(ready)]
         self._mutex = threading.Lock()
         self.recorded = 0
@@ -53,10 +52,12 @@ class Events:
 class Observed:
     """What was seen: names of kernels and sizes of copies, each with the events before and after it.
 
-    Of a kernel also when its launch began, in nanoseconds of the monotonic clock.
+    Of a kernel also when its launch began, in nanoseconds of the monotonic clock. Kernels are put into `stream`, or
+    into CuPy's current one.
     """
 
     events: Events | None = None
+    stream: Any = None
     kernels: list[tuple[str, Any, Any, int]] = field(default_factory=list)
     copies: list[tuple[int, Any, Any]] = field(default_factory=list)
     taken: list[Any] = field(default_factory=list)
@@ -66,7 +67,7 @@ class Observed:
     def record(self, stream: Any) -> Any:
         event = self.events.take()
         self.taken.append(event)
-        stream.record(event)
+        (stream or self.events.current_stream()).record(event)
         return event
 
     def forget(self) -> None:
@@ -84,9 +85,12 @@ _watch = _Watch()
 
 
 @contextlib.contextmanager
-def observed(events: Events) -> Iterator[Observed]:
-    """Watch what this thread does inside; an outer watch sees nothing of it."""
-    before, seen = _watch.seen, Observed(events)
+def observed(events: Events, stream: Any = None) -> Iterator[Observed]:
+    """Watch what this thread does inside; an outer watch sees nothing of it.
+
+    `stream` is the one that all its kernels are put into; asking CuPy for the current one each time costs more.
+    """
+    before, seen = _watch.seen, Observed(events, stream)
     _watch.seen = seen
     try:
         yield seen
@@ -112,16 +116,14 @@ def watching() -> Observed | None:
     return _watch.seen
 
 
-def before_kernel(seen: Observed, stream: Any) -> tuple[Any, int]:
-    """The event before a kernel that is about to be launched, and the time."""
-    start = seen.last or seen.record(stream)
-    return start, time.monotonic_ns()
+def before_kernel(seen: Observed) -> Any:
+    """The event before a kernel that is about to be launched."""
+    return seen.last or seen.record(seen.stream)
 
 
-def after_kernel(seen: Observed, name: str, stream: Any, before: tuple[Any, int]) -> None:
-    """The kernel was launched."""
-    start, launched_ns = before
-    end = seen.record(stream)
+def after_kernel(seen: Observed, name: str, start: Any, launched_ns: int) -> None:
+    """The kernel was launched, by a call that began at a moment of the monotonic clock."""
+    end = seen.record(seen.stream)
     if seen.chained:
         seen.last = end
     seen.kernels.append((name, start, end, launched_ns))

@@ -5,6 +5,7 @@ parts, the other ends with them.
 """
 
 import contextlib
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,8 +19,9 @@ from cuzklab.backends.cuda.launch import cupy
 Edges = Sequence[tuple[int, int]]
 """First index of each part, and the index after its last."""
 
-_GROWTH = 3
+_GROWTH = 3.5
 """Kernels of an MSM take three to four times as long as the copy of the points, where the link is PCIe 5."""
+_OF_LARGEST = 1 + 1 / _GROWTH + 1 / _GROWTH**2
 _LEAST_TAIL = 1 << 16
 """What is not worth cutting any further: its kernels are as long as launching them."""
 
@@ -29,13 +31,22 @@ def equal(n: int, size: int) -> Edges:
     return [(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
+def largest(n: int) -> int:
+    """The last of three growing parts."""
+    return math.ceil(n / _OF_LARGEST)
+
+
 def growing(n: int, size: int) -> Edges:
-    """Parts that grow up to a size, so that the copy of the first is short and each other is over in time."""
-    edges, begin, part = [], 0, max(1, size // (2 * _GROWTH))
-    while begin < n:
-        edges.append((begin, min(begin + part, n)))
-        begin, part = edges[-1][1], min(_GROWTH * part if 2 * _GROWTH * part <= size else size, size)
-    return edges
+    """Parts that grow up to a size, so that the copy of the first is short and each other is over in time.
+
+    Three where they suffice: each further one costs an MSM another addition a bucket.
+    """
+    last = min(size, largest(n))
+    ends = [min(n, max(1, round(last / _GROWTH**2)))]
+    ends.append(min(n, ends[0] + max(1, round(last / _GROWTH))))
+    while ends[-1] < n:
+        ends.append(min(n, ends[-1] + size))
+    return [(begin, end) for begin, end in zip([0, *ends], ends) if end > begin]
 
 
 def shrinking(n: int, size: int, multiple: int = 64) -> Edges:
@@ -89,15 +100,13 @@ def _copied(edges: Edges, sources: Sequence[Any]) -> Iterator[Any]:
     """The parts, after a first value that says that their copying has begun."""
     module = cupy()
     runtime, main = module.cuda.runtime, module.cuda.get_current_stream()
-    size = max(end - begin for begin, end in edges)
-    moving = sorted((place for place, it in enumerate(sources) if isinstance(it, np.ndarray)),
-                    key=lambda place: sources[place][0].nbytes)  # fmt: skip
-    # Two of each that is copied; what lies on the device already is used there.
-    turns = min(2, len(edges))
-    room = iter(
-        carved([((size, *sources[it].shape[1:]), sources[it].dtype.type) for _ in range(turns) for it in moving])
-    )
-    buffers = [{place: next(room) for place in moving} for _ in range(turns)]
+    moving = [place for place, it in enumerate(sources) if isinstance(it, np.ndarray)]
+    moving.sort(key=lambda place: sources[place][0].nbytes)
+    # Two of each that is copied, used in turn; what lies on the device already is used there.
+    most = [max(end - begin for begin, end in edges[turn::2]) for turn in range(min(2, len(edges)))]
+    shapes = [(sources[place].shape[1:], sources[place].dtype.type) for place in moving]
+    room = iter(carved([((rows, *shape), dtype) for rows in most for shape, dtype in shapes]))
+    buffers = [{place: next(room) for place in moving} for _ in most]
     # What has had this memory before is over where the stream is idle.
     consumed = [None if main.done else main.record(module.cuda.Event(disable_timing=True))] * 2
 

@@ -206,7 +206,7 @@ class CudaStream:
 
         def body(work: CudaWork) -> None:
             runtime = self.device.cuda.runtime
-            with self.device.queue("copies") as stream, observe.observed(self.device.events) as work.seen:
+            with self.device.queue("copies") as stream, observe.observed(self.device.events, stream) as work.seen:
                 self._follow(stream)
                 work.anchor = self.device.anchor()
                 work.begin = stream.record(self.device.cuda.Event())
@@ -241,7 +241,7 @@ class CudaStream:
             coming = {place: event for upload in arriving for place, event in upload.arrivals.items()}
             with (
                 self.device.queue("kernels") as stream,
-                self._observed() as work.seen,
+                self._observed(stream) as work.seen,
                 arrivals.expected(coming, stream),
             ):
                 self._follow(stream)
@@ -264,8 +264,10 @@ class CudaStream:
         if not event.fired:
             self._put(CudaWork(self), lambda work: event.wait())
 
-    def _observed(self) -> AbstractContextManager[observe.Observed]:
-        return observe.observed(self.device.events) if self.device.observing else nullcontext(observe.Observed())
+    def _observed(self, stream: Any) -> AbstractContextManager[observe.Observed]:
+        if self.device.observing:
+            return observe.observed(self.device.events, stream)
+        return nullcontext(observe.Observed())
 
     def _follow(self, stream: Any) -> None:
         """Let the device wait for what precedes in this stream, which was in another of CUDA's queues."""
