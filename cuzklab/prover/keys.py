@@ -11,10 +11,10 @@ import numpy as np
 
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import CircuitConstraints, MappedConstraints, densities
+from cuzklab.prover.density import Density
 from cuzklab.prover.files.container import open_regular, printable
 from cuzklab.prover.files.params import read_params
 from cuzklab.prover.files.zkey import KeyFile, is_zkey, matrix_records, open_zkey, verifying_key
-from cuzklab.prover.density import Density
 from cuzklab.prover.model import BellmanKey, ConstraintSystem, Points
 from cuzklab.prover.roots import check_bellman_root, check_snarkjs_root
 from cuzklab.prover.stages import DenseKey, DenseQuery, check_same_circuit
