@@ -244,6 +244,12 @@ class Groth16:
     def finished(self, partition: Partition) -> None:
         self.job(partition).drop_intermediates()
 
+    def forget(self) -> None:
+        """Give up the data of all partitions, witnesses too, whoever still refers to this."""
+        with self._mutex:
+            self._jobs.clear()
+            self._by_buffer.clear()
+
     @property
     def host_bytes(self) -> int:
         with self._mutex:

@@ -158,7 +158,7 @@ def test_a_test_circuit_made_by_the_gpu_is_the_cpus():
     from cuzklab.stages import DeviceModel
 
     where = place("cuda", None)
-    mine, other = circuit_made_by(where.maker, 13, 2), circuit_with_test_key(13, 2)
+    mine, other = circuit_made_by(where.maker(27), 13, 2), circuit_with_test_key(13, 2)
     same_key(mine.key, other.key)
     assert mine.shape == other.shape
     partition = Partition(0, 1, other.sizes(DeviceModel(1)))
