@@ -1,4 +1,4 @@
-"""Host memory is looked at before anything large is made: what there is, what a run needs, and that it is given back."""
+"""Host memory: what there is, what a run needs, that it is refused before anything is made, and that it comes back."""
 
 import gc
 import json
@@ -22,6 +22,8 @@ from cuzklab.units import GiB, MiB
 from tests.cli.command import cuzklab
 
 ROOT = Path(__file__).resolve().parents[2]
+SMALL = {"proofs": 1, "partitions": 1, "gpu_workers": 1, "vram_bytes": 512 * GiB}
+"""Scratch memory of an MSM does not shrink with the circuit, so a card in proportion would not do."""
 
 
 # --- what there is ---------------------------------------------------------------------------------------------------
@@ -165,8 +167,8 @@ def test_two_proofs_of_full_size_are_refused_on_128_gib():
         check_fits(batches, engine, room)
     assert str(refused.value) == (
         "host memory: the run needs about 136 GiB (a, b, c 46.6 GiB, key 44.1 GiB, witnesses 15.5 GiB, …), but the "
-        "machine has 126 GiB, of which 2.00 GiB are in use: give fewer proofs (-c), --partitions, proofs in flight (-j) "
-        "or --workers; one partition with one worker takes 84.6 GiB; if there is more, say how much with --host-memory"
+        "machine has 126 GiB, of which 2.00 GiB are in use: give fewer proofs (-c), --partitions, proofs in flight "
+        "(-j) or --workers; one partition with one worker takes 84.6 GiB; if there is more, say how much with --host-memory"
     )
     # A machine that may have more than it shows is not refused, but warned of.
     warning = check_fits(batches, engine, Room(31 * GiB, "the machine has 31.0 GiB", hard=False))
@@ -201,14 +203,10 @@ print(json.dumps({"outcome": result.outcome, "peak": status("VmHWM") - before, "
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("log2_domain", "proofs", "partitions", "workers"), [(15, 1, 1, 1), (17, 1, 1, 1), (16, 2, 2, 2)]
-)
-def test_the_estimate_is_what_becomes_resident_and_at_most_a_fourth_more(
-    tmp_path, log2_domain, proofs, partitions, workers
-):
+@pytest.mark.parametrize("conditions", [(15, 1, 1, 1), (17, 1, 1, 1), (16, 2, 2, 2)])
+def test_the_estimate_is_what_becomes_resident_and_at_most_a_fourth_more(tmp_path, conditions):
     """Less would let a run begin that is killed; much more would refuse one that fits."""
-    arguments = map(str, (tmp_path, log2_domain, proofs, partitions, workers))
+    arguments = map(str, (tmp_path, *conditions))
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *arguments], capture_output=True, text=True, cwd=ROOT, timeout=120, check=True
     )
@@ -241,7 +239,7 @@ def test_the_command_refuses_in_one_line(nothing_is_made, tmp_path):
 def test_what_the_machine_has_left_counts_unless_more_is_given(nothing_is_made, monkeypatch):
     conditions = {"proofs": 1, "partitions": 1, "gpu_workers": 1, "seed": 77}
     monkeypatch.setattr("cuzklab.live.place.host_room", lambda: Room(300 * MiB, "the machine is small", hard=True))
-    with pytest.raises(BadInput, match="but the machine is small: take a smaller circuit; .* --host-memory"):
+    with pytest.raises(BadInput, match=r"but the machine is small: take a smaller circuit; .* --host-memory"):
         run_live("phase9", 18, **conditions)
     with pytest.raises(AssertionError, match="a circuit is made"):
         run_live("phase9", 18, host_memory_bytes=8 * GiB, **conditions)
@@ -250,9 +248,7 @@ def test_what_the_machine_has_left_counts_unless_more_is_given(nothing_is_made, 
 def test_a_warning_is_told_before_and_kept_with_the_run(monkeypatch):
     monkeypatch.setattr("cuzklab.live.place.host_room", lambda: Room(1, "the machine shows little", hard=False))
     told = []
-    result = run_live(
-        "phase9", 8, proofs=1, partitions=1, gpu_workers=1, preparing=lambda words, share: told.append(words)
-    )
+    result = run_live("phase9", 8, **SMALL, preparing=lambda words, share: told.append(words))
     assert result.outcome == "ok"
     assert len(told) == 1 and told[0] in result.notes and "the machine shows little" in told[0]
 
@@ -275,7 +271,7 @@ def test_a_runs_witnesses_are_gone_with_it(monkeypatch):
     gc.collect()
     gc.disable()
     try:
-        assert run_live("phase9", 8, proofs=1, partitions=2, gpu_workers=1).outcome == "ok"
+        assert run_live("phase9", 8, **SMALL | {"partitions": 2}).outcome == "ok"
         assert seen and not any(witness() is not None for witness in seen)
     finally:
         gc.enable()
