@@ -160,7 +160,7 @@ def circuit_with_test_key(log2_domain: int, seed: int) -> TestCircuit:
     BadInput
         The size is out of range.
     """
-    _check_size(log2_domain, MAX_LOG2_DOMAIN, f" (a GPU makes them up to {GPU_MAX_LOG2_DOMAIN})")
+    check_size(log2_domain)
     wanted = log2_domain, seed
     made = _made.pop(wanted, None) or _circuit_with_test_key(log2_domain, seed)
     _made[wanted] = made
@@ -200,7 +200,7 @@ def circuit_made_by(maker: Maker, log2_domain: int, seed: int, progress: Progres
     BadInput
         The size is out of range, or the device's memory does not suffice.
     """
-    _check_size(log2_domain, GPU_MAX_LOG2_DOMAIN)
+    check_size(log2_domain, maker)
     wanted = maker, log2_domain, seed
     if wanted not in _last_made:
         _last_made.clear()  # before the next one takes its memory
@@ -247,7 +247,16 @@ def _made_by(maker: Maker, log2_domain: int, seed: int, progress: Progress) -> T
     return TestCircuit(log2_domain, seed, circuit, key, shape, MappingProxyType(digests), maker)
 
 
-def _check_size(log2_domain: int, most: int, more: str = "") -> None:
+def check_size(log2_domain: int, maker: Maker | None = None) -> None:
+    """Refuse a size that a device, or the CPU, does not make.
+
+    Raises
+    ------
+    BadInput
+    """
+    most, more = GPU_MAX_LOG2_DOMAIN, ""
+    if maker is None:
+        most, more = MAX_LOG2_DOMAIN, f" (a GPU makes them up to {GPU_MAX_LOG2_DOMAIN})"
     if not MIN_LOG2_DOMAIN <= log2_domain <= most:
         raise BadInput(
             f"log2_domain {log2_domain}: a live run makes its circuit and key; ask for porep-shaped-N with N from "

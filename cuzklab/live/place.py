@@ -12,6 +12,7 @@ from cuzklab.live.circuit import (
     GPU_FROM_LOG2_DOMAIN,
     Maker,
     TestCircuit,
+    check_size,
     circuit_made_by,
     circuit_with_test_key,
     given_up_bytes,
@@ -99,8 +100,15 @@ def place(backend: str, hardware: Hardware | str | None) -> Place:
 
 
 def batch_at(where: Place, log2_domain: int, partitions: int, seed: int) -> Batch:
-    """So many partitions of a circuit of this size, as what they take of the host's memory depends on the place."""
+    """So many partitions of a circuit of this size, as what they take of the host's memory depends on the place.
+
+    Raises
+    ------
+    BadInput
+        Circuits of this size are not made there.
+    """
     maker = where.maker(log2_domain)
+    check_size(log2_domain, maker)
     return Batch(log2_domain, partitions, maker is not None, is_remembered(log2_domain, seed, maker))
 
 

@@ -168,7 +168,8 @@ def test_two_proofs_of_full_size_are_refused_on_128_gib():
     assert str(refused.value) == (
         "host memory: the run needs about 136 GiB (a, b, c 46.6 GiB, key 44.1 GiB, witnesses 15.5 GiB, …), but the "
         "machine has 126 GiB, of which 2.00 GiB are in use: give fewer proofs (-c), --partitions, proofs in flight "
-        "(-j) or --workers; one partition with one worker takes 84.6 GiB; if there is more, say how much with --host-memory"
+        "(-j) or --workers; one partition with one worker takes 84.6 GiB; if there is more, say how much with "
+        "--host-memory"
     )
     # A machine that may have more than it shows is not refused, but warned of.
     warning = check_fits(batches, engine, Room(31 * GiB, "the machine has 31.0 GiB", hard=False))
