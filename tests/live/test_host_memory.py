@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cuzklab import policies
+from cuzklab.backends.cuda.memory import HostPool
 from cuzklab.errors import BadInput
 from cuzklab.live import circuit as circuits
 from cuzklab.live import engine, run_live
@@ -20,6 +21,7 @@ from cuzklab.live.machine_memory import Room, host_room
 from cuzklab.live.stages import Groth16
 from cuzklab.units import GiB, MiB
 from tests.cli.command import cuzklab
+from tests.cuda_live import software_cupy
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"proofs": 1, "partitions": 1, "gpu_workers": 1, "vram_bytes": 512 * GiB}
@@ -276,6 +278,21 @@ def test_a_runs_witnesses_are_gone_with_it(monkeypatch):
         assert seen and not any(witness() is not None for witness in seen)
     finally:
         gc.enable()
+
+
+def test_a_closed_pool_of_pages_keeps_none(monkeypatch):
+    """What a device's runs had page-locked goes with its last array, not with the device."""
+    monkeypatch.setattr(software_cupy.runtime, "locked", {})
+    pool = HostPool(software_cupy.runtime)
+    used, free = pool.array(100, 4, pinned=True), pool.array(50, 4)
+    pages = [weakref.ref(one) for one in pool._pages.values()]
+    del free
+    pool.close()
+    assert not software_cupy.runtime.locked
+    used[...] = 7
+    assert [one() is not None for one in pages] == [True, False]
+    assert (used == 7).all()
+    pool.close()
 
 
 def test_a_circuit_of_another_seed_is_made_again_and_four_are_remembered(tmp_path, monkeypatch):
