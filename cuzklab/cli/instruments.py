@@ -105,6 +105,8 @@ def _print(found: dict[str, Any], rounds: int) -> None:
             f" {run['pairs']} pairs, recorded and not, the median ratio is {run['ratio']:.3f} (95 %:"
             f" {run['ratio_low']:.3f} to {run['ratio_high']:.3f})"
         )
+        if run["event_ns"] is not None:
+            print(f"an event around a kernel or a copy costs its thread {run['event_ns']:,.0f} ns")
     if (many := found["volume"]) is not None:
         print(
             f"{many['events']:,} events ({', '.join(f'{rows:,} {table}' for table, rows in many['rows'].items())}): "
