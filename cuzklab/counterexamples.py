@@ -255,10 +255,12 @@ def _scaled(value: Any, ratio: int) -> Any:
     return value
 
 
-def _smaller(sizes: Any, ratio: int) -> PartitionSizes:
+def _smaller(sizes: PartitionSizes, ratio: int) -> PartitionSizes:
     """Bytes divided by the ratio; rounded up, so that what did not fit does not fit."""
     scratch = {stage: -(-size // ratio) for stage, size in sizes.scratch.items()}
-    return PartitionSizes(-(-sizes.abc // ratio), sizes.d_a // ratio, sizes.d_bc // ratio, scratch)
+    return replace(
+        sizes, abc=-(-sizes.abc // ratio), d_a=sizes.d_a // ratio, d_bc=sizes.d_bc // ratio, scratch=scratch
+    )
 
 
 def _partitions_in(programs: Mapping[str, tuple[Program, ...]]) -> list[Partition]:

@@ -6,18 +6,27 @@ from dataclasses import dataclass, field
 
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.claims import Watched, watched
+from cuzklab.check.dataflow import unordered
 from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waiting_of, waits_for_ever
+from cuzklab.check.endings import Due, leaks, overdue, place_over
 from cuzklab.check.findings import Exploration, Finding, Step
 from cuzklab.check.model import Fault, Model, State
 from cuzklab.check.search import LARGE, Budget, LimitReached, Progress, Survey, real_schedule, survey
 from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, shows, tidy
 from cuzklab.check.starvation import starved
 from cuzklab.check.symmetry import Symmetry
-from cuzklab.check.words import claim_message, deadlock_message, fault_message, leak_message, starvation_message
+from cuzklab.check.words import (
+    claim_message,
+    deadlock_message,
+    fault_message,
+    leak_message,
+    overdue_message,
+    starvation_message,
+)
 from cuzklab.errors import BadInput
 from cuzklab.policies.claims import Claim
-from cuzklab.policies.effects import Effect
-from cuzklab.policies.model import HostBuffer, Lock, Program, Slot
+from cuzklab.policies.effects import Effect, ReadBeforeWrite
+from cuzklab.policies.model import Program
 
 MAX_STATES = 5_000_000
 SECONDS = 600.0
@@ -67,6 +76,7 @@ def explore(
     seconds: float = SECONDS,
     progress: Progress | None = None,
     claims: Sequence[Claim] = (),
+    due: Sequence[Due] = (),
     large: int = LARGE,
 ) -> Exploration:
     """Explore every interleaving of some programs.
@@ -91,6 +101,8 @@ def explore(
         Called now and then with the states of the search in hand and the seconds since the start.
     claims : sequence of Claim
         Assertions over states, to be judged in each.
+    due : sequence of Due
+        What programs must have written when they are over.
     large : int
         States from which on the survey goes on in compiled code; 0: from the start. It changes nothing else.
 
@@ -106,10 +118,13 @@ def explore(
     budget = Budget(max_states, seconds, progress)
     model = Model(programs, queue_bound, merge)
     seen = survey(model, budget, partial_order, symmetric, claims, large)
+    if not seen.stopped and (minded := unordered(model, due, seen.symmetry)):
+        model = Model(programs, queue_bound, merge, minded)
+        seen = survey(model, budget, partial_order, symmetric, claims, large)
     futures = Futures(model)
     judged = watched(model, claims)
-    found = _causes(model, futures, seen, judged)
-    goals = [_goal(model, futures, item, judged, seen.symmetry) for item in found]
+    found = _causes(model, futures, seen, judged, due)
+    goals = [_goal(model, futures, item, judged, due, seen.symmetry) for item in found]
     quests = [Quest(goal, _shown(model, goal, seen, item)) for goal, item in zip(goals, found, strict=True)]
     if shortest and not seen.stopped:
         try:
@@ -118,7 +133,7 @@ def explore(
             pass  # those that are not proved say so
     findings = [
         _finding(
-            model, futures, item.cause,
+            model, futures, due, item.cause,
             _under_true_names(model, item.cause, judged, tidy(model, quest.goal, quest.schedule), seen.symmetry),
             quest.proved,
         )
@@ -185,26 +200,13 @@ def _leak_cause(leak: tuple[str, str, str]) -> Cause:
     return Cause("leak", (f"{leak[0]} {leak[1]}",))
 
 
-def leaks(model: Model, state: State) -> list[tuple[str, str, str]]:
-    """What is left when every program has ended: kind of thing, its name, and who took it."""
-    found = []
-    kept = [model.values[slot][state[slot]] for slot, key in enumerate(model.names[: len(state)]) if type(key) is Slot]
-    for slot, key in enumerate(model.names):
-        value = model.values[slot][state[slot]] if slot < len(state) and slot not in model.actor_slots else None
-        if not value:
-            continue
-        if isinstance(key, Lock):
-            found.append(("lock", key.name, value))
-        elif isinstance(key, tuple) and key[0] == "live":
-            found.extend(("device memory", buffer.name, buffer.owner) for buffer in value if buffer not in kept)
-        elif isinstance(key, tuple) and key[0] == "reserved":
-            found.extend(("reservation", f"gpu{key[1].index}", owner) for owner, _ in value)
-        elif isinstance(key, tuple) and key[0] == "pinned" and isinstance(key[1], HostBuffer):
-            found.append(("pinned memory", re.sub(r"\bp\d+\.\d+\.", "", key[1].name), ""))
-    return found
+def _overdue_cause(promise: Due) -> Cause:
+    return Cause(ReadBeforeWrite.kind, (promise.datum.what,))
 
 
-def _causes(model: Model, futures: Futures, seen: Survey, judged: Sequence[Watched]) -> list[_Found]:
+def _causes(
+    model: Model, futures: Futures, seen: Survey, judged: Sequence[Watched], due: Sequence[Due]
+) -> list[_Found]:
     found: dict[Cause, _Found] = {}
     for (slot, node, move), state in seen.faults.items():
         cause = _fault_cause(move.fault, model.nodes[node].actor)
@@ -220,8 +222,8 @@ def _causes(model: Model, futures: Futures, seen: Survey, judged: Sequence[Watch
             item.states.append((state, None))
             item.add_place([(slot, _site_of(model, state, slot), state[slot]) for slot in core.slots])
     for state in seen.ended:
-        for leak in leaks(model, state):
-            cause = _leak_cause(leak)
+        causes = [*map(_leak_cause, leaks(model, state)), *map(_overdue_cause, overdue(model, state, due))]
+        for cause in dict.fromkeys(causes):
             item = found.setdefault(cause, _Found(cause, everyone=True))
             item.states.append((state, None))
     for place, state in seen.broken.items():
@@ -237,12 +239,20 @@ def _claim_of(cause: Cause, judged: Sequence[Watched]) -> Watched:
 # --- shortest schedules ----------------------------------------------------------------------------------------------
 
 
-def _goal(model: Model, futures: Futures, item: _Found, judged: Sequence[Watched], symmetry: Symmetry | None) -> Goal:
+def _goal(
+    model: Model, futures: Futures, item: _Found, judged: Sequence[Watched], due: Sequence[Due],
+    symmetry: Symmetry | None,
+) -> Goal:  # fmt: skip
     cause = item.cause
     if cause.kind == "claim":
         claim = _claim_of(cause, judged)
         return Goal(((),), state=lambda state: claim.broken(state, symmetry))
     if item.everyone:
+        own = [one for one in due if _overdue_cause(one) == cause]
+        if own:
+            return Goal(
+                tuple(place_over(model, one) for one in own), state=lambda state: any(overdue(model, state, own))
+            )
         return Goal(
             (all_ended(model),), state=lambda state: any(_leak_cause(leak) == cause for leak in leaks(model, state))
         )
@@ -318,7 +328,9 @@ def _starvations(model: Model, seen: Survey) -> list[Finding]:
     return list(found.values())
 
 
-def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], shortest: bool) -> Finding:
+def _finding(
+    model: Model, futures: Futures, due: Sequence[Due], cause: Cause, schedule: list[int], shortest: bool
+) -> Finding:
     steps, state, fault = _steps(model, schedule)
     if cause.kind == "claim":
         last = steps[-1] if steps else None
@@ -342,8 +354,10 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
             tuple(wait.actor for wait in concerned), tuple(waiting[slot] for slot in order), cause.sites,
             shortest,
         )  # fmt: skip
-    thing, name, owner = next(leak for leak in leaks(model, state) if _leak_cause(leak) == cause)
-    return Finding(
-        "leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), cause.sites,
-        shortest,
-    )  # fmt: skip
+    if cause.kind == ReadBeforeWrite.kind:
+        late = next(one for one in overdue(model, state, due) if _overdue_cause(one) == cause)
+        message, owner = overdue_message(late.actor, late.datum), late.actor
+    else:
+        thing, name, owner = next(leak for leak in leaks(model, state) if _leak_cause(leak) == cause)
+        message = leak_message(thing, name, owner)
+    return Finding(cause.kind, message, tuple(steps), "", "", (owner,) if owner else (), (), cause.sites, shortest)

@@ -15,7 +15,7 @@ from cuzklab.check.explore import explore
 from cuzklab.check.findings import Exploration
 from cuzklab.check.mutants import MutantPolicy, Mutation, walk
 from cuzklab.check.mutations import mutations, programs_of
-from cuzklab.check.policy import MARGIN_BYTES, worker_programs
+from cuzklab.check.policy import MARGIN_BYTES, proofs_due, worker_programs
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
 from cuzklab.policies.effects import Acquire, Alloc, Free, Launch, Pin, Release, Unpin, Upload
@@ -118,26 +118,23 @@ def facts_of(policy: MutantPolicy, gpu: Gpu, sizes: Sizes) -> Facts:
 def judge(
     policy: Policy, mutation: Mutation | None, vram_bytes: int, sizes: Sizes, max_states: int = MAX_STATES
 ) -> Verdict:
-    """Check a mutant, or with None the policy itself (as a mutant, whose stages mind their data)."""
+    """Check a mutant, or with None the policy itself."""
     gpu, changed = Gpu(0, vram_bytes, MARGIN_BYTES), MutantPolicy(policy, mutation)
     limits: dict[str, Any] = {
         "shortest": False, "max_states": max_states, "seconds": float("inf"), "large": _COMPILED_FROM,
     }  # fmt: skip
     undecided = ""
     for workers, partitions in LEVELS:
-        programs = worker_programs(changed, workers=workers, partitions=partitions, gpus=(gpu,), sizes=sizes)
-        found = explore(programs, **limits)
+        of: dict[str, Any] = {"workers": workers, "partitions": partitions, "gpus": (gpu,), "sizes": sizes}
+        found = explore(worker_programs(changed, **of), **limits, due=proofs_due(**of))
         if kinds := _kinds(found):
             return Verdict(kinds)
         undecided = undecided or _undecided(found, f"{workers} × {partitions}")
     if policy.has("synthesise"):
         engine = engine_programs(changed, EngineConfig(1, PARTITIONS, (gpu,), 1, 1, 2, 2), sizes)
         found = explore({name: (one,) for name, one in engine.items()}, **limits)
-        kinds = set(_kinds(found))
-        if any("made" in line for line in found.caught) or "fault" in found.outcomes:
-            kinds.add("missing_data")
-        if kinds:
-            return Verdict(tuple(sorted(kinds)))
+        if kinds := _kinds(found):
+            return Verdict(kinds)
         undecided = undecided or _undecided(found, "the whole engine")
     return Verdict((), undecided)
 
@@ -153,7 +150,7 @@ def _undecided(found: Exploration, what: str) -> str:
 
 
 def require_safe(policy: Policy, vram_bytes: int) -> None:
-    """Refuse a policy that is not safe itself, as a mutant without a mutation.
+    """Refuse a policy that is not safe itself.
 
     Raises
     ------

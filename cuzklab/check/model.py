@@ -12,7 +12,7 @@ are steps of their own, so that others see the busy device and the scratch memor
 of its own, ``w0/copy``, whose one step is the end of the copy; it may come at any time after the upload was queued.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Copy, Effect, Fork, Join, Launch, OutOfDeviceMemory, PolicyFault
-from cuzklab.policies.model import Flag, Lock, Program, Queue
+from cuzklab.policies.model import Datum, Flag, Lock, Program, Queue
 
 State = tuple[int, ...]
 
@@ -107,6 +107,8 @@ class StateView:
         self.written: dict[int, Any] = {}
 
     def read(self, key: Hashable) -> Any:
+        if type(key) is Datum and key not in self._model.minded:
+            return True
         slot = self._model.key_slot(key)
         if slot in self.written:
             return self.written[slot]
@@ -118,6 +120,8 @@ class StateView:
         return self._model.values[slot][self._state[slot]] if slot < len(self._state) else None
 
     def write(self, key: Hashable, value: Any) -> None:
+        if type(key) is Datum and key not in self._model.minded:
+            return
         self.written[self._model.key_slot(key)] = value
 
 
@@ -132,13 +136,20 @@ class Model:
         Length at which a queue without a capacity counts as growing without bound.
     merge : bool
         Let histories that leave a program in the same state share a node.
+    minded : collection of Datum
+        Data that count as there only once they are written. All others count as there, and no state tells of them:
+        `dataflow` says which need not be minded because no schedule reads them too early.
     """
 
-    def __init__(self, programs: Mapping[str, Sequence[Program]], queue_bound: int, merge: bool = True) -> None:
+    def __init__(
+        self, programs: Mapping[str, Sequence[Program]], queue_bound: int, merge: bool = True,
+        minded: Collection[Datum] = (),
+    ) -> None:  # fmt: skip
         if not programs:
             raise BadInput("nothing to check: there are no programs")
         self.programs = {actor: tuple(sequence) for actor, sequence in programs.items()}
         self.queue_bound = queue_bound
+        self.minded = frozenset(minded)
         self.unfolding = Unfolding(merge)
         self.nodes: list[Node] = self.unfolding.nodes
         self.tables: list[_Table] = []
@@ -155,17 +166,19 @@ class Model:
         self._flags_read: set[int] = set()  # slots of flags that some program looks at; what the others are is all one
         self._numbers: list[dict[Any, int]] = []
         self._slots: dict[Hashable, int] = {}
-        self._roots: dict[int, int] = {}
+        self.roots: dict[int, int] = {}  # of the slot of each actor that is there from the start: its first node
         for actor, sequence in self.programs.items():
-            self._roots[self.actor_slot(actor)] = self.unfolding.root(actor, sequence)
-        if all(root == ENDED for root in self._roots.values()):
+            self.roots[self.actor_slot(actor)] = self.unfolding.root(actor, sequence)
+        if all(root == ENDED for root in self.roots.values()):
             raise BadInput("nothing to check: no program yields an effect")
+        for datum in sorted(self.minded, key=str):
+            self.key_slot(datum)
 
     def initial(self) -> State:
         """The state in which every actor stands at its start and nothing was written."""
         while len(self.names) > self.width:
             self.width *= 2
-        return tuple(self._roots.get(slot, 0) for slot in range(self.width))
+        return tuple(self.roots.get(slot, 0) for slot in range(self.width))
 
     def actor_slot(self, actor: str) -> int:
         slot = self._slot(("actor", actor), actor)

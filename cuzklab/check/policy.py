@@ -1,20 +1,38 @@
 """Checking a policy: workers that each prove some partitions on devices of a given size."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from cuzklab.check.endings import Due
 from cuzklab.check.explore import MAX_STATES, QUEUE_BOUND, SECONDS, explore
-from cuzklab.check.findings import CheckResult
+from cuzklab.check.findings import CheckResult, Exploration
 from cuzklab.check.search import LARGE, Progress
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
 from cuzklab.policies.claims import Claim
-from cuzklab.policies.engine import split_call
+from cuzklab.policies.effects import ReadBeforeWrite
+from cuzklab.policies.effects.data import writes_of
+from cuzklab.policies.engine import EngineConfig, engine_programs, split_call
 from cuzklab.policies.model import Gpu, Partition, Program, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
 MARGIN_BYTES = 512 << 20
+_ENGINE_PARTITIONS = 2  # one is synthesised while the other is proved
 MOST = {"workers": 64, "partitions": 1000, "devices": 64}
+
+
+def worker_partitions(
+    *, workers: int, partitions: int, gpus: Sequence[Gpu], sizes: Sizes
+) -> dict[str, tuple[Gpu, tuple[Partition, ...]]]:
+    """Of each worker of a check: its device, and the partitions that it proves. They are synthesised already."""
+    found = {}
+    for gpu in gpus:
+        for number in range(workers):
+            name = f"gpu{gpu.index}.w{number}" if len(gpus) > 1 else f"w{number}"
+            proof = gpu.index * workers + number
+            found[name] = gpu, tuple(Partition(proof, index, sizes) for index in range(partitions))
+    return found
 
 
 def worker_programs(
@@ -24,13 +42,25 @@ def worker_programs(
 
     The finalisers of a split call are there too; synthesis and queues are not.
     """
-    programs = {}
-    for gpu in gpus:
-        for number in range(workers):
-            name = f"gpu{gpu.index}.w{number}" if len(gpus) > 1 else f"w{number}"
-            proof = gpu.index * workers + number
-            programs[name] = tuple(_program(policy, Partition(proof, index, sizes), gpu) for index in range(partitions))
-    return programs
+    everybodys = worker_partitions(workers=workers, partitions=partitions, gpus=gpus, sizes=sizes)
+    return {name: tuple(_program(policy, one, gpu) for one in own) for name, (gpu, own) in everybodys.items()}
+
+
+def proofs_due(*, workers: int, partitions: int, gpus: Sequence[Gpu], sizes: Sizes) -> tuple[Due, ...]:
+    """What the calls of a check's workers must have made when they are over."""
+    everybodys = worker_partitions(workers=workers, partitions=partitions, gpus=gpus, sizes=sizes)
+    return tuple(
+        Due(proof, name, place)
+        for name, (_, own) in everybodys.items()
+        for place, one in enumerate(own)
+        for proof in writes_of(one, "epilogue")
+    )
+
+
+def small_engine(policy: Policy, partitions: int, gpus: Sequence[Gpu], sizes: Sizes) -> dict[str, tuple[Program, ...]]:
+    """A whole engine under a policy, as small as one can be: one proof, and one thread for each kind of work."""
+    config = EngineConfig(1, partitions, tuple(gpus), 1, 1, 1, 1)
+    return {name: (one,) for name, one in engine_programs(policy, config, sizes).items()}
 
 
 def claims_of(policy: Policy) -> tuple[Claim, ...]:
@@ -81,6 +111,8 @@ def check(
 ) -> CheckResult:
     """Explore every interleaving of a policy's workers.
 
+    Of a policy that has a synthesis of its own, and whose workers are safe, also a small engine with that synthesis.
+
     Parameters
     ----------
     policy : Policy
@@ -113,14 +145,30 @@ def check(
     if sizes is None:
         sizes, workload = partition_sizes(POREP_32G), POREP_32G.name
     gpus = tuple(Gpu(index, vram_bytes, margin_bytes) for index in range(devices))
+    of: dict[str, Any] = {"workers": workers, "partitions": partitions, "gpus": gpus, "sizes": sizes}
+    reductions: dict[str, Any] = {
+        "partial_order": partial_order, "merge": merge, "symmetric": symmetric, "shortest": shortest,
+        "queue_bound": queue_bound, "max_states": max_states, "progress": progress, "large": large,
+    }  # fmt: skip
     exploration = explore(
-        worker_programs(policy, workers=workers, partitions=partitions, gpus=gpus, sizes=sizes),
-        partial_order=partial_order, merge=merge, symmetric=symmetric, shortest=shortest, queue_bound=queue_bound,
-        max_states=max_states, seconds=seconds, progress=progress, claims=claims_of(policy), large=large,
-    )  # fmt: skip
+        worker_programs(policy, **of), **reductions, seconds=seconds, claims=claims_of(policy), due=proofs_due(**of)
+    )
+    left_s = seconds - exploration.seconds
+    if exploration.verdict == "safe" and policy.has("synthesise") and left_s > 0:
+        engine = small_engine(policy, min(partitions, _ENGINE_PARTITIONS), gpus, sizes)
+        exploration = _both(exploration, explore(engine, **reductions, seconds=left_s))
     conditions: Mapping[str, Any] = {
         "workers": workers, "partitions": partitions, "devices": devices, "vram_bytes": vram_bytes,
         "margin_bytes": margin_bytes, "workload": workload, "d_a_bytes": sizes.d_a, "d_bc_bytes": sizes.d_bc,
         "options": dict(policy.options),
     }  # fmt: skip
     return CheckResult(policy.name, conditions, exploration)
+
+
+def _both(workers: Exploration, engine: Exploration) -> Exploration:
+    """What came of two explorations, of which the first found nothing."""
+    early = tuple(finding for finding in engine.findings if finding.kind == ReadBeforeWrite.kind)
+    if early:  # nobody goes on from there, so others wait for ever: no defect of its own
+        engine = replace(engine, findings=early)
+    shown = engine if engine.findings or not engine.complete else workers
+    return replace(shown, states=workers.states + engine.states, seconds=workers.seconds + engine.seconds)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cuzklab.check.deadlock import Holder, Waiting
 from cuzklab.policies.effects import Effect, OutOfDeviceMemory, PolicyFault, World, live_buffers
-from cuzklab.policies.model import Gpu
+from cuzklab.policies.model import Datum, Gpu
 from cuzklab.units import format_size, sizes_in_words
 
 
@@ -76,6 +76,11 @@ def leak_message(thing: str, name: str, owner: str) -> str:
     """One sentence on what is left at the end."""
     taken = f", taken by {owner}" if owner else ""
     return f"Every program has ended, but {thing} {name}{taken} was not given back."
+
+
+def overdue_message(actor: str, datum: Datum) -> str:
+    """One sentence on what a program should have made and nobody has."""
+    return f"{actor} has ended its call for {datum.partition.name}, but nothing has written the {datum.what}."
 
 
 def claim_message(text: str, actor: str | None) -> str:

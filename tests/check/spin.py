@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -161,4 +161,4 @@ def in_mib(sizes: PartitionSizes) -> PartitionSizes:
         return -(-size_bytes // MiB) * MiB
 
     scratch = {launch: up(size) for launch, size in sizes.scratch.items()}
-    return PartitionSizes(up(sizes.abc), up(sizes.d_a), up(sizes.d_bc), scratch)
+    return replace(sizes, abc=up(sizes.abc), d_a=up(sizes.d_a), d_bc=up(sizes.d_bc), scratch=scratch)

@@ -39,11 +39,11 @@ from cuzklab.policies.effects import (
     pool_bytes,
 )
 from cuzklab.policies.model import Flag, Gpu, Lock, Partition, Queue, Semaphore, Task, program
-from cuzklab.stages import POREP_32G, partition_sizes
+from cuzklab.stages import NO_FLOW, POREP_32G, partition_sizes
 
 GPU = Gpu(0, 100, 5)
 OTHER = Gpu(1, 100, 5)
-PARTITION = Partition(0, 0, partition_sizes(POREP_32G))
+PARTITION = Partition(0, 0, replace(partition_sizes(POREP_32G), flow=NO_FLOW))
 
 
 class Plain(dict):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cuzklab.policies.effect import Effect
+from cuzklab.policies.effects.data import reads_of, refuse_early, writes_of, written
 from cuzklab.policies.effects.in_flight import device_idle, leave, stream_clear
 from cuzklab.policies.effects.memory import free_for, give_back, take
 from cuzklab.policies.effects.transfers import begin_on
@@ -16,7 +17,8 @@ class Launch(Effect):
 
     It blocks until the earlier work of its stream is done and the events that the stream waits for have fired. Its
     scratch memory is allocated at its start, which may raise `OutOfDeviceMemory`, and freed at its end. Fails if a
-    buffer that it uses was freed, or has yet to be filled by an upload on another stream.
+    buffer that it uses was freed, or has yet to be filled by an upload on another stream, and if what the stage reads
+    has yet to be written.
     """
 
     gpu: Gpu
@@ -48,7 +50,16 @@ class Launch(Effect):
     def ready(self, world, actor):
         return stream_clear(world, self.stream)
 
+    @property
+    def reads(self):
+        return reads_of(self.partition, self.stage, self.part)
+
+    @property
+    def writes(self):
+        return writes_of(self.partition, self.stage, self.part)
+
     def start(self, world, actor):
+        refuse_early(world, self)
         if self.scratch_bytes:
             take(world, self._scratch(actor))
         world.write(("after", self.stream), None)
@@ -58,6 +69,7 @@ class Launch(Effect):
         leave(world, self.stream)
         if self.scratch_bytes:
             give_back(world, self._scratch(actor))
+        written(world, self)
 
     def perform(self, live):
         live.launch(self)
@@ -69,7 +81,10 @@ class Launch(Effect):
 
 @dataclass(frozen=True)
 class Compute(Effect):
-    """Run a CPU stage of a partition; the policy goes on when it is done. `threads` 0 means the engine's default."""
+    """Run a CPU stage of a partition; the policy goes on when it is done. `threads` 0 means the engine's default.
+
+    Fails if what the stage reads has yet to be written.
+    """
 
     stage: str
     partition: Partition
@@ -81,6 +96,20 @@ class Compute(Effect):
     @property
     def label(self) -> str:
         return f"{self.stage}.{self.part}" if self.part else self.stage
+
+    @property
+    def reads(self):
+        return reads_of(self.partition, self.stage, self.part)
+
+    @property
+    def writes(self):
+        return writes_of(self.partition, self.stage, self.part)
+
+    def start(self, world, actor):
+        refuse_early(world, self)
+
+    def finish(self, world, actor):
+        written(world, self)
 
     def perform(self, live):
         live.compute(self)
