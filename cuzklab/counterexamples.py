@@ -122,6 +122,8 @@ def replay(
     BadInput
         The finding has no end that could be seen, or the check was not of 32 GiB PoRep sizes.
     """
+    if finding.kind == "read_before_write" and not finding.effect:
+        raise BadInput("where a proof was never written nothing fails: there is no step at which it could be seen to happen")
     if finding.kind in _NEVER_ENDING:
         raise BadInput(f"a finding of kind {finding.kind} has no end at which it could be seen to happen")
     if where == "simulate":

@@ -165,8 +165,8 @@ def test_a_deadlock_of_a_users_policy_is_reported_and_stored(policy_file, tmp_pa
 
 
 FORGETS = {
-    "ntt_h": ("the proof is not valid", "invalid"),
-    "h_msm": ("stage epilogue of partition p0.0 failed", "fault"),
+    "ntt_h": ("h_msm of p0.0 reads h, which ntt_h has yet to write", "fault"),
+    "h_msm": ("epilogue of p0.0 reads h sum, which h_msm has yet to write", "fault"),
     "epilogue": ("without a proof", "invalid"),
 }
 

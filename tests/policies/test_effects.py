@@ -1,5 +1,7 @@
 """The rules of effects, one by one, on a world that is a plain dictionary."""
 
+from dataclasses import replace
+
 import pytest
 
 from cuzklab.policies.effects import (
