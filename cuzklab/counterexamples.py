@@ -123,7 +123,9 @@ def replay(
         The finding has no end that could be seen, or the check was not of 32 GiB PoRep sizes.
     """
     if finding.kind == "read_before_write" and not finding.effect:
-        raise BadInput("where a proof was never written nothing fails: there is no step at which it could be seen to happen")
+        raise BadInput(
+            "where a proof was never written nothing fails: there is no step at which it could be seen to happen"
+        )
     if finding.kind in _NEVER_ENDING:
         raise BadInput(f"a finding of kind {finding.kind} has no end at which it could be seen to happen")
     if where == "simulate":
@@ -260,9 +262,7 @@ def _scaled(value: Any, ratio: int) -> Any:
 def _smaller(sizes: PartitionSizes, ratio: int) -> PartitionSizes:
     """Bytes divided by the ratio; rounded up, so that what did not fit does not fit."""
     scratch = {stage: -(-size // ratio) for stage, size in sizes.scratch.items()}
-    return replace(
-        sizes, abc=-(-sizes.abc // ratio), d_a=sizes.d_a // ratio, d_bc=sizes.d_bc // ratio, scratch=scratch
-    )
+    return replace(sizes, abc=-(-sizes.abc // ratio), d_a=sizes.d_a // ratio, d_bc=sizes.d_bc // ratio, scratch=scratch)
 
 
 def _partitions_in(programs: Mapping[str, tuple[Program, ...]]) -> list[Partition]:

@@ -7,15 +7,15 @@ on any schedule, and `survivors` says what is different instead. One that has to
 counts as neither. States are limited, not seconds, so that a verdict is the same on every machine.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from cuzklab.check.explore import explore
-from cuzklab.check.findings import Exploration
+from cuzklab.check.findings import Exploration, Finding
 from cuzklab.check.mutants import MutantPolicy, Mutation, walk
 from cuzklab.check.mutations import mutations, programs_of
-from cuzklab.check.policy import MARGIN_BYTES, proofs_due, worker_programs
+from cuzklab.check.policy import MARGIN_BYTES, causes_in_engine, proofs_due, worker_programs
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
 from cuzklab.policies.effects import Acquire, Alloc, Free, Launch, Pin, Release, Unpin, Upload
@@ -127,20 +127,20 @@ def judge(
     for workers, partitions in LEVELS:
         of: dict[str, Any] = {"workers": workers, "partitions": partitions, "gpus": (gpu,), "sizes": sizes}
         found = explore(worker_programs(changed, **of), **limits, due=proofs_due(**of))
-        if kinds := _kinds(found):
+        if kinds := _kinds(found.findings):
             return Verdict(kinds)
         undecided = undecided or _undecided(found, f"{workers} × {partitions}")
     if policy.has("synthesise"):
         engine = engine_programs(changed, EngineConfig(1, PARTITIONS, (gpu,), 1, 1, 2, 2), sizes)
         found = explore({name: (one,) for name, one in engine.items()}, **limits)
-        if kinds := _kinds(found):
+        if kinds := _kinds(causes_in_engine(found.findings)):
             return Verdict(kinds)
         undecided = undecided or _undecided(found, "the whole engine")
     return Verdict((), undecided)
 
 
-def _kinds(found: Exploration) -> tuple[str, ...]:
-    return tuple(sorted({finding.kind for finding in found.findings}))
+def _kinds(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(sorted({finding.kind for finding in findings}))
 
 
 def _undecided(found: Exploration, what: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from cuzklab.check.endings import Due
 from cuzklab.check.explore import MAX_STATES, QUEUE_BOUND, SECONDS, explore
-from cuzklab.check.findings import CheckResult, Exploration
+from cuzklab.check.findings import CheckResult, Exploration, Finding
 from cuzklab.check.search import LARGE, Progress
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
@@ -167,8 +167,15 @@ def check(
 
 def _both(workers: Exploration, engine: Exploration) -> Exploration:
     """What came of two explorations, of which the first found nothing."""
-    early = tuple(finding for finding in engine.findings if finding.kind == ReadBeforeWrite.kind)
-    if early:  # nobody goes on from there, so others wait for ever: no defect of its own
-        engine = replace(engine, findings=early)
+    engine = replace(engine, findings=causes_in_engine(engine.findings))
     shown = engine if engine.findings or not engine.complete else workers
     return replace(shown, states=workers.states + engine.states, seconds=workers.seconds + engine.seconds)
+
+
+def causes_in_engine(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings of a whole engine without those that only follow from others.
+
+    Where data are read too early nobody goes on, so everybody else waits for ever: that is no defect of its own.
+    """
+    early = tuple(finding for finding in findings if finding.kind == ReadBeforeWrite.kind)
+    return early or tuple(findings)

@@ -27,7 +27,7 @@ TABLE = {
     "phase9": (494, 300),
     "phase10_reservation": (618, 356),
     "resident": (387, 253),
-    "phase11": (562, 338),
+    "phase11": (562, 339),
     "phase12": (474, 272),
 }
 SURVIVORS = Path(__file__).parent / "survivors.tsv"

@@ -12,7 +12,7 @@ import pytest
 from cuzklab.check import worker_programs
 from cuzklab.check.closure import close
 from cuzklab.check.promela import promela
-from cuzklab.check.promela_rules import RULES
+from cuzklab.check.promela.rules import RULES
 from cuzklab.errors import BadInput
 from cuzklab.policies import effects, load, names
 from cuzklab.policies.effects import Alloc, Compute, Copy, Effect, OutOfDeviceMemory, QueryFree
