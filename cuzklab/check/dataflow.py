@@ -50,14 +50,15 @@ def unordered(model: Model, due: Iterable[Due], symmetry: Symmetry | None = None
     model : Model
         Completely surveyed, without minding any data.
     due : iterable of Due
-        Not asked of a partition of which no stage is run: programs of locks and memory alone are sketches.
+        Not asked of programs that run no stage at all: those are sketches of locks and memory.
     symmetry : Symmetry, optional
         Of the survey: what is to be minded of one actor is minded of all that are like it.
     """
     known = _Known(model)
     early = {datum for node in known.nodes() for datum in node.effect.reads if not known.has(node, datum)}
-    worked_on = {datum.partition for node in known.nodes() for datum in node.effect.writes}
-    early |= {one.datum for one in due if one.datum.partition in worked_on and not known.at_the_end(one.datum)}
+    sketch = not any(node.effect.writes for node in known.nodes())
+    asked = () if sketch else [datum for one in due for datum in one.data]
+    early |= {datum for datum in asked if not known.at_the_end(datum)}
     renamings = symmetry.all_renamings() if symmetry is not None and early else ()
     return frozenset(early | {renaming.of(datum) for renaming in renamings for datum in early})
 

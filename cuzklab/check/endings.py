@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.model import Model, State
@@ -31,23 +31,30 @@ def leaks(model: Model, state: State) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class Due:
-    """Something that must be there once a program is over, with all that it forked.
+    """What must be there once a program is over, with all that it forked.
 
     Attributes
     ----------
+    data : tuple of Datum
+        Of one partition.
     actor, program : str, int
         Who runs the program, and its place among those that the actor runs one after another.
     """
 
-    datum: Datum
+    data: tuple[Datum, ...]
     actor: str
     program: int
 
 
 def overdue(model: Model, state: State, due: Iterable[Due]) -> list[Due]:
-    """What is not there although the program that should have made it is over."""
+    """What is not there although the program that should have made it is over: of each program what is missing."""
     view = model.view(state)
-    return [one for one in due if _is_over(model, state, one) and not view.read(one.datum)]
+    missing = [
+        replace(one, data=tuple(datum for datum in one.data if not view.read(datum)))
+        for one in due
+        if _is_over(model, state, one)
+    ]
+    return [one for one in missing if one.data]
 
 
 def place_over(model: Model, one: Due) -> Place:

@@ -26,6 +26,7 @@ from cuzklab.check.words import (
 from cuzklab.errors import BadInput
 from cuzklab.policies.claims import Claim
 from cuzklab.policies.effects import Effect, ReadBeforeWrite
+from cuzklab.policies.effects.data import in_words
 from cuzklab.policies.model import Program
 
 MAX_STATES = 5_000_000
@@ -201,7 +202,7 @@ def _leak_cause(leak: tuple[str, str, str]) -> Cause:
 
 
 def _overdue_cause(promise: Due) -> Cause:
-    return Cause(ReadBeforeWrite.kind, (promise.datum.what,))
+    return Cause(ReadBeforeWrite.kind, (in_words([datum.what for datum in promise.data]),))
 
 
 def _causes(
@@ -356,7 +357,7 @@ def _finding(
         )  # fmt: skip
     if cause.kind == ReadBeforeWrite.kind:
         late = next(one for one in overdue(model, state, due) if _overdue_cause(one) == cause)
-        message, owner = overdue_message(late.actor, late.datum), late.actor
+        message, owner = overdue_message(late), late.actor
     else:
         thing, name, owner = next(leak for leak in leaks(model, state) if _leak_cause(leak) == cause)
         message = leak_message(thing, name, owner)

@@ -7,7 +7,7 @@ on any schedule, and `survivors` says what is different instead. One that has to
 counts as neither. States are limited, not seconds, so that a verdict is the same on every machine.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,10 @@ from cuzklab.check.explore import explore
 from cuzklab.check.findings import Exploration, Finding
 from cuzklab.check.mutants import MutantPolicy, Mutation, walk
 from cuzklab.check.mutations import mutations, programs_of
-from cuzklab.check.policy import MARGIN_BYTES, causes_in_engine, proofs_due, worker_programs
+from cuzklab.check.policy import MARGIN_BYTES, proofs_due, worker_programs
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
-from cuzklab.policies.effects import Acquire, Alloc, Free, Launch, Pin, Release, Unpin, Upload
+from cuzklab.policies.effects import Acquire, Alloc, Free, Launch, Pin, ReadBeforeWrite, Release, Unpin, Upload
 from cuzklab.policies.engine import EngineConfig, engine_programs
 from cuzklab.policies.model import Buffer, Gpu, HostBuffer, Partition, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
@@ -133,10 +133,18 @@ def judge(
     if policy.has("synthesise"):
         engine = engine_programs(changed, EngineConfig(1, PARTITIONS, (gpu,), 1, 1, 2, 2), sizes)
         found = explore({name: (one,) for name, one in engine.items()}, **limits)
-        if kinds := _kinds(causes_in_engine(found.findings)):
+        if kinds := _kinds(_first_causes(found.findings)):
             return Verdict(kinds)
         undecided = undecided or _undecided(found, "the whole engine")
     return Verdict((), undecided)
+
+
+def _first_causes(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Findings of a whole engine, without those that only follow from others.
+
+    Where data are read too early nobody goes on, so everybody else waits for ever: that is no defect of its own.
+    """
+    return [finding for finding in findings if finding.kind == ReadBeforeWrite.kind] or findings
 
 
 def _kinds(findings: Iterable[Finding]) -> tuple[str, ...]:

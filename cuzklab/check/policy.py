@@ -6,19 +6,17 @@ from typing import Any
 
 from cuzklab.check.endings import Due
 from cuzklab.check.explore import MAX_STATES, QUEUE_BOUND, SECONDS, explore
-from cuzklab.check.findings import CheckResult, Exploration, Finding
+from cuzklab.check.findings import CheckResult, Exploration
 from cuzklab.check.search import LARGE, Progress
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
 from cuzklab.policies.claims import Claim
-from cuzklab.policies.effects import ReadBeforeWrite
 from cuzklab.policies.effects.data import writes_of
-from cuzklab.policies.engine import EngineConfig, engine_programs, split_call
+from cuzklab.policies.engine import split_call
 from cuzklab.policies.model import Gpu, Partition, Program, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
 MARGIN_BYTES = 512 << 20
-_ENGINE_PARTITIONS = 2  # one is synthesised while the other is proved
 MOST = {"workers": 64, "partitions": 1000, "devices": 64}
 
 
@@ -50,17 +48,19 @@ def proofs_due(*, workers: int, partitions: int, gpus: Sequence[Gpu], sizes: Siz
     """What the calls of a check's workers must have made when they are over."""
     everybodys = worker_partitions(workers=workers, partitions=partitions, gpus=gpus, sizes=sizes)
     return tuple(
-        Due(proof, name, place)
+        Due(writes_of(one, "epilogue"), name, place)
         for name, (_, own) in everybodys.items()
         for place, one in enumerate(own)
-        for proof in writes_of(one, "epilogue")
     )
 
 
-def small_engine(policy: Policy, partitions: int, gpus: Sequence[Gpu], sizes: Sizes) -> dict[str, tuple[Program, ...]]:
-    """A whole engine under a policy, as small as one can be: one proof, and one thread for each kind of work."""
-    config = EngineConfig(1, partitions, tuple(gpus), 1, 1, 1, 1)
-    return {name: (one,) for name, one in engine_programs(policy, config, sizes).items()}
+def synthesis_beside_a_call(
+    policy: Policy, gpu: Gpu, sizes: Sizes
+) -> tuple[dict[str, tuple[Program, ...]], tuple[Due, ...]]:
+    """A synthesis that is the policy's own, beside a worker's call for another partition; and what it must make."""
+    proved, made = Partition(0, 0, sizes), Partition(1, 0, sizes, synthesised=False)
+    programs = {"w0": (_program(policy, proved, gpu),), "synth0": (policy.call("synthesise", made),)}
+    return programs, (Due(writes_of(made, "synthesis"), "synth0", 0),)
 
 
 def claims_of(policy: Policy) -> tuple[Claim, ...]:
@@ -111,7 +111,7 @@ def check(
 ) -> CheckResult:
     """Explore every interleaving of a policy's workers.
 
-    Of a policy that has a synthesis of its own, and whose workers are safe, also a small engine with that synthesis.
+    Where they are safe and the policy has a synthesis of its own, that is explored too, beside one worker's call.
 
     Parameters
     ----------
@@ -155,8 +155,8 @@ def check(
     )
     left_s = seconds - exploration.seconds
     if exploration.verdict == "safe" and policy.has("synthesise") and left_s > 0:
-        engine = small_engine(policy, min(partitions, _ENGINE_PARTITIONS), gpus, sizes)
-        exploration = _both(exploration, explore(engine, **reductions, seconds=left_s))
+        programs, made = synthesis_beside_a_call(policy, gpus[0], sizes)
+        exploration = _both(exploration, explore(programs, **reductions, seconds=left_s, due=made))
     conditions: Mapping[str, Any] = {
         "workers": workers, "partitions": partitions, "devices": devices, "vram_bytes": vram_bytes,
         "margin_bytes": margin_bytes, "workload": workload, "d_a_bytes": sizes.d_a, "d_bc_bytes": sizes.d_bc,
@@ -165,17 +165,7 @@ def check(
     return CheckResult(policy.name, conditions, exploration)
 
 
-def _both(workers: Exploration, engine: Exploration) -> Exploration:
+def _both(workers: Exploration, synthesis: Exploration) -> Exploration:
     """What came of two explorations, of which the first found nothing."""
-    engine = replace(engine, findings=causes_in_engine(engine.findings))
-    shown = engine if engine.findings or not engine.complete else workers
-    return replace(shown, states=workers.states + engine.states, seconds=workers.seconds + engine.seconds)
-
-
-def causes_in_engine(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings of a whole engine without those that only follow from others.
-
-    Where data are read too early nobody goes on, so everybody else waits for ever: that is no defect of its own.
-    """
-    early = tuple(finding for finding in findings if finding.kind == ReadBeforeWrite.kind)
-    return early or tuple(findings)
+    shown = synthesis if synthesis.findings or not synthesis.complete else workers
+    return replace(shown, states=workers.states + synthesis.states, seconds=workers.seconds + synthesis.seconds)

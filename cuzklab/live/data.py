@@ -1,7 +1,7 @@
 """What the stages of partitions have left so far in a live run, so that none begins before its data are there.
 
 A stage that is run too early would not always fail: it would take what lies in the buffer and prove something else.
-A copy counts as made when it is queued; whoever reads its targets before it has ended is refused by the device's memory.
+A copy counts as made when it is queued: whoever reads its targets before it has ended is refused by `device_memory`.
 """
 
 from collections.abc import Hashable, Iterator

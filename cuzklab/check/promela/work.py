@@ -174,9 +174,8 @@ def _compute(names: Names, point: Point, effect: Compute) -> list[Option]:
 def _unwritten(names: Names, effect: Effect) -> tuple[list[str], tuple[str, ...]]:
     """That something which an effect reads is not there, if it reads anything; and that all of it is."""
     data = [names.datum(datum) for datum in effect.reads]
-    return ([f"({' || '.join(f'{datum} == 0' for datum in data)})"] if data else []), tuple(
-        f"{datum} == 1" for datum in data
-    )
+    early = f"({' || '.join(f'{datum} == 0' for datum in data)})"
+    return [early] if data else [], tuple(f"{datum} == 1" for datum in data)
 
 
 def _written(names: Names, effect: Effect) -> list[str]:

@@ -39,7 +39,7 @@ def refuse_early(world: World, effect: Effect) -> None:
     if missing:
         flow = effect.partition.sizes.flow
         writers = dict.fromkeys(_writer(flow, datum.what) for datum in missing)
-        what, by = _listed([datum.what for datum in missing]), _listed(list(writers))
+        what, by = in_words([datum.what for datum in missing]), in_words(list(writers))
         verb = "has" if len(writers) == 1 else "have"
         raise ReadBeforeWrite(f"{_step(effect)} reads {what}, which {by} {verb} yet to write")
 
@@ -53,8 +53,9 @@ def _writer(flow: Any, what: str) -> str:
     return f"the {UPLOAD}" if stage == UPLOAD else f"{stage}.{part}" if part else stage
 
 
-def _listed(words: list[str]) -> str:
-    shown = words[:3]
+def in_words(words: list[str]) -> str:
+    """Names one after another; of more than four the first three."""
+    shown = words if len(words) <= 4 else words[:3]
     if len(words) > len(shown):
         return f"{', '.join(shown)} and {len(words) - len(shown)} more"
     return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
