@@ -106,7 +106,7 @@ def _synthesis(job: Job, part: str, arrays: Arrays, means: Means) -> None:
 
 
 def _prep_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
-    job.split = prover.prep_msm(job.key, job.witness, empty=means.tails)
+    job.split = prover.prep_msm(job.key, job.witness, threads=1, empty=means.tails)  # the modelled engine has one
 
 
 def _ntt_h(job: Job, part: str, arrays: Arrays, means: Means) -> None:
@@ -243,6 +243,12 @@ class Groth16:
 
     def finished(self, partition: Partition) -> None:
         self.job(partition).drop_intermediates()
+
+    def forget(self) -> None:
+        """Give up the data of all partitions, witnesses too, whoever still refers to this."""
+        with self._mutex:
+            self._jobs.clear()
+            self._by_buffer.clear()
 
     @property
     def host_bytes(self) -> int:

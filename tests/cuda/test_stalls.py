@@ -2,9 +2,11 @@
 
 import pytest
 
-from cuzklab.backends.cuda import stalls
+from cuzklab.backends.cuda import host_calls, stalls
+from cuzklab.backends.cuda.launch import cupy
 from cuzklab.cli.stall_bench import sizes_of
 from cuzklab.errors import BadInput
+from tests.cuda_live import software_cupy
 
 KERNELS = [(0, 10), (12, 20), (50, 60), (61, 70)]
 
@@ -61,3 +63,28 @@ def test_work_goes_on_beside_nothing():
     work, _ = work_for("msm_g1", 1 << 14, Inputs())
     alone, none = stalls.throughput_beside(work, None, 0.2)
     assert alone > 5 and none == 0
+
+
+def test_nothing_stays_page_locked_that_is_gone():
+    """A lock that outlives its memory makes copies fail from whatever lies at those addresses later."""
+    locked = software_cupy.runtime.locked
+    before = set(locked)
+    pair = host_calls.copying(software_cupy, 1 << 16)
+    pair.do()
+    pair.undo()
+    assert len(set(locked) - before) == 1
+    del pair
+    assert set(locked) == before
+
+
+@pytest.mark.gpu
+def test_nothing_stays_page_locked_on_the_gpu(monkeypatch):
+    runtime = cupy().cuda.runtime
+    locked, register, unregister = set(), runtime.hostRegister, runtime.hostUnregister
+    monkeypatch.setattr(runtime, "hostRegister", lambda at, *rest: (register(at, *rest), locked.add(at)))
+    monkeypatch.setattr(runtime, "hostUnregister", lambda at: (unregister(at), locked.discard(at)))
+    for pair in host_calls.pairs((0.01,)):
+        pair.do()
+        pair.undo()
+    del pair
+    assert not locked

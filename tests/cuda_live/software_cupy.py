@@ -62,6 +62,10 @@ class ndarray(np.ndarray):
         return pointer
 
 
+def empty(size, dtype) -> ndarray:
+    return ndarray((-(-size * np.dtype(dtype).itemsize // 8),), np.uint64, _Pointer(_Memory(size), 0))
+
+
 class runtime:
     CUDARuntimeError = CUDARuntimeError
     cudaDevAttrMemoryPoolsSupported = 115

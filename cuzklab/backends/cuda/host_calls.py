@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cuzklab.backends.cuda.launch import cupy
+from cuzklab.backends.cuda.memory import pinned_array
 from cuzklab.units import GiB
 
 
@@ -86,15 +87,14 @@ def pooling(module: Any, size_bytes: int) -> Pair:
 
 def copying(module: Any, size_bytes: int) -> Pair:
     runtime, stream = module.cuda.runtime, module.cuda.Stream(non_blocking=True)
-    target, pageable = module.empty(size_bytes, np.uint8), pages(size_bytes, True)
-    pinned = pages(size_bytes, True)
-    runtime.hostRegister(_address(pinned), size_bytes, 1)
+    target, pageable = module.empty(size_bytes, np.uint8), np.frombuffer(pages(size_bytes, True), np.uint8)
+    pinned = pinned_array((size_bytes // 8,), runtime)  # unlocked with its last use: its addresses may come again
 
-    def copy(source: mmap.mmap) -> None:
-        runtime.memcpyAsync(target.data.ptr, _address(source), size_bytes, runtime.memcpyHostToDevice, stream.ptr)
+    def copy(source: np.ndarray) -> None:
+        runtime.memcpyAsync(target.data.ptr, source.ctypes.data, pinned.nbytes, runtime.memcpyHostToDevice, stream.ptr)
         stream.synchronize()
 
-    return Pair("pageable copy", "page-locked copy", size_bytes, lambda: copy(pageable), lambda: copy(pinned))
+    return Pair("pageable copy", "page-locked copy", pinned.nbytes, lambda: copy(pageable), lambda: copy(pinned))
 
 
 def pairs(sizes_gib: Sequence[float]) -> Iterator[Pair]:
