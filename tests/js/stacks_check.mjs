@@ -1,17 +1,13 @@
 // Opens a page with sampled stacks in headless Chromium with the network cut; prints what the frame shows, as JSON.
 //
 //   node stacks_check.mjs PAGE.html [--shot FILE.png]
-import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { launch } from "./browser.mjs";
 
-const { chromium } = createRequire(path.join(process.env.CUZKLAB_NODE_MODULES, "x.js"))("playwright-core");
 const [file, , shot] = process.argv.slice(2);
 const address = pathToFileURL(path.resolve(file)).href;
-const browser = await chromium.launch({
-  executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-});
+const browser = await launch();
 const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, offline: true });
 const page = await context.newPage();
 const requests = [], errors = [];

@@ -28,6 +28,26 @@ def writes_of(partition: Partition, stage: str, part: str = "") -> tuple[Datum, 
     return tuple(Datum(partition, what) for what in flow.writes.get((stage, part), ()))
 
 
+class StageRun:
+    """What the effects share that run a stage of a partition, or one part of it."""
+
+    partition: Partition
+    stage: str
+    part: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.stage}.{self.part}" if self.part else self.stage
+
+    @property
+    def reads(self) -> tuple[Datum, ...]:
+        return reads_of(self.partition, self.stage, self.part)
+
+    @property
+    def writes(self) -> tuple[Datum, ...]:
+        return writes_of(self.partition, self.stage, self.part)
+
+
 def refuse_early(world: World, effect: Effect) -> None:
     """Refuse a step that begins before what it reads was written.
 

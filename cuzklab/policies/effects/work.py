@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cuzklab.policies.effect import Effect
-from cuzklab.policies.effects.data import reads_of, refuse_early, writes_of, written
+from cuzklab.policies.effects.data import StageRun, refuse_early, written
 from cuzklab.policies.effects.in_flight import device_idle, leave, stream_clear
 from cuzklab.policies.effects.memory import free_for, give_back, take
 from cuzklab.policies.effects.transfers import begin_on
@@ -12,7 +12,7 @@ from cuzklab.policies.model import Buffer, Gpu, Partition, Stream
 
 
 @dataclass(frozen=True)
-class Launch(Effect):
+class Launch(StageRun, Effect):
     """Run a GPU stage of a partition and wait for its end, as these engines do at the end of each stage.
 
     It blocks until the earlier work of its stream is done and the events that the stream waits for have fired. Its
@@ -40,23 +40,11 @@ class Launch(Effect):
     def scratch_bytes(self) -> int:
         return self.partition.sizes.scratch.get((self.stage, self.part), 0)
 
-    @property
-    def label(self) -> str:
-        return f"{self.stage}.{self.part}" if self.part else self.stage
-
     def _scratch(self, actor: str) -> Buffer:
         return Buffer(f"{self.label} scratch", self.scratch_bytes, self.gpu, actor, 0, self.partition.name)
 
     def ready(self, world, actor):
         return stream_clear(world, self.stream)
-
-    @property
-    def reads(self):
-        return reads_of(self.partition, self.stage, self.part)
-
-    @property
-    def writes(self):
-        return writes_of(self.partition, self.stage, self.part)
 
     def start(self, world, actor):
         refuse_early(world, self)
@@ -80,7 +68,7 @@ class Launch(Effect):
 
 
 @dataclass(frozen=True)
-class Compute(Effect):
+class Compute(StageRun, Effect):
     """Run a CPU stage of a partition; the policy goes on when it is done. `threads` 0 means the engine's default.
 
     Fails if what the stage reads has yet to be written.
@@ -92,18 +80,6 @@ class Compute(Effect):
     threads: int = 0
     lasts: ClassVar[bool] = True
     local: ClassVar[bool] = True
-
-    @property
-    def label(self) -> str:
-        return f"{self.stage}.{self.part}" if self.part else self.stage
-
-    @property
-    def reads(self):
-        return reads_of(self.partition, self.stage, self.part)
-
-    @property
-    def writes(self):
-        return writes_of(self.partition, self.stage, self.part)
 
     def start(self, world, actor):
         refuse_early(world, self)
