@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from cuzklab.check import Exploration, explore
-from cuzklab.check.closure import close
 from cuzklab.check.promela import ALL_ENDED, UNLISTED, Translation, promela
+from cuzklab.check.promela.closure import close
 from cuzklab.policies.model import Gpu, Program
 from cuzklab.stages import PartitionSizes
 from cuzklab.units import MiB

@@ -10,8 +10,8 @@ from itertools import product
 import pytest
 
 from cuzklab.check import worker_programs
-from cuzklab.check.closure import close
 from cuzklab.check.promela import promela
+from cuzklab.check.promela.closure import close
 from cuzklab.check.promela.rules import RULES
 from cuzklab.errors import BadInput
 from cuzklab.policies import effects, load, names

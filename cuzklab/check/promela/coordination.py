@@ -1,8 +1,8 @@
 """The rules of what programs coordinate themselves by in Promela: locks, semaphores, flags, slots, queues, forks."""
 
-from cuzklab.check.closure import END, Point
 from cuzklab.check.promela.names import Names
 from cuzklab.check.promela.options import IMPOSSIBLE, Option, by_value, failing, following
+from cuzklab.check.promela.points import END, Point
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import (
     Acquire,

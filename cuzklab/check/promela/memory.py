@@ -1,8 +1,8 @@
 """The rules of device memory in Promela."""
 
-from cuzklab.check.closure import OUT_OF_MEMORY, Point
 from cuzklab.check.promela.names import Names
 from cuzklab.check.promela.options import IMPOSSIBLE, Option, by_value, failing, following
+from cuzklab.check.promela.points import OUT_OF_MEMORY, Point
 from cuzklab.policies.effects import (
     Alloc,
     Free,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from cuzklab.check.closure import ClosedSystem
+from cuzklab.check.promela.points import ClosedSystem
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import (
     Acquire,

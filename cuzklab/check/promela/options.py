@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cuzklab.check.closure import Failure, Point
-from cuzklab.check.explore import site
+from cuzklab.check.causes import site
 from cuzklab.check.promela.names import Names
+from cuzklab.check.promela.points import Failure, Point
 
 IMPOSSIBLE = Failure("unlisted", "")  # a value that `closure` did not think of
 

@@ -5,10 +5,10 @@ Written from the descriptions in `cuzklab.policies.effects` and not from the cod
 
 from collections.abc import Callable
 
-from cuzklab.check.closure import Point
 from cuzklab.check.promela import coordination, memory, work
 from cuzklab.check.promela.names import Names
 from cuzklab.check.promela.options import Option
+from cuzklab.check.promela.points import Point
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Effect
 

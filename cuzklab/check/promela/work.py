@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from cuzklab.check.closure import OUT_OF_MEMORY, Point
 from cuzklab.check.promela.memory import room_for
 from cuzklab.check.promela.names import Names
 from cuzklab.check.promela.options import Option, by_value, failing, following
+from cuzklab.check.promela.points import OUT_OF_MEMORY, Point
 from cuzklab.policies.effects import (
     Compute,
     DeviceSync,
