@@ -209,14 +209,14 @@ def survey(
 
 
 def _compiled(model: Model, budget: Budget, reduction: PartialOrder | None, symmetry: Symmetry | None) -> Survey:
-    from cuzklab.check import compiled  # numba takes a while to import
+    from cuzklab.check import compiled, tables  # numba takes a while to import
 
     try:
         if not compiled.can_go_round(model):
             found = compiled.survey(model, budget, reduction, symmetry)
             if not compiled.can_go_round(model):
                 return found
-    except compiled.DoesNotFit:
+    except tables.DoesNotFit:
         pass
     raise _NotCompiled
 
