@@ -151,6 +151,7 @@ def _real() -> Place:
     from cuzklab.backends.cuda.card import card
     from cuzklab.backends.cuda.device import CudaDevice
     from cuzklab.backends.cuda.keys import CUDA_KEYS, release
+    from cuzklab.backends.cuda.latency import launch_ns
     from cuzklab.backends.cuda.launch import cupy
     from cuzklab.backends.cuda.workspace import FLOOR_BYTES
 
@@ -172,6 +173,7 @@ def _real() -> Place:
     def prepare(key: DenseKey, shape: CircuitShape, devices: tuple[Device, ...], partitions: int) -> DenseKey:
         for device in devices:
             device.stream("warm").run(lambda: gpu.warm(key.domain)).wait()
+            device.launch_ns = launch_ns(device)
             device.forget_peaks()
         # Page-locked memory for tails: an engine has it from its start, and the driver stops for whoever asks for more.
         widths = {"l": (4, 12), "a": (4, 12), "b_g1": (4, 12), "b_g2": (24,)}
@@ -225,5 +227,7 @@ def _real() -> Place:
             "workspace_bytes": device.workspace_bytes,
             "physical_peak_bytes": device.physical_bytes,
             "clock_uncertainty_ns": device.clock_uncertainty_ns,
+            "launch_latency_ns": device.launch_ns,
+            "events_recorded": device.events.recorded,
         },
     )

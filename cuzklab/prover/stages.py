@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cuzklab.backends import host
-from cuzklab.backends.backend import HOST, Backend
+from cuzklab.backends.backend import HOST, Backend, Sum, settled
 from cuzklab.backends.limbs import checked
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import Constraints, Evaluations, compiled, evaluate
@@ -291,22 +291,23 @@ def ntt_h(d_a: Any, d_bc: Any, *, dialect: Dialect = "snarkjs", threads: int | N
     (on.h_polynomial if dialect == "snarkjs" else on.h_coefficients)(d_a, *d_bc, threads=threads)
 
 
-def h_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
+def h_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST, later: bool = False) -> Sum:
     """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream.
 
-    There may be more scalars than points: bellman's query has one point fewer than the domain.
+    There may be more scalars than points: bellman's query has one point fewer than the domain. `later` as `Backend`
+    has it, here and in the stages below: `add_up` does what was left.
     """
-    return msm(inputs.points, inputs.scalars[: len(inputs.points)], threads=threads, on=on)
+    return msm(inputs.points, inputs.scalars[: len(inputs.points)], threads=threads, on=on, later=later)
 
 
-def batch_add(inputs: MaskedPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
+def batch_add(inputs: MaskedPoints, *, threads: int | None = None, on: Backend = HOST, later: bool = False) -> Sum:
     """The sum of the points whose scalar is 1, in the group that they are of."""
-    return masked_sum(inputs.points, inputs.ones, threads=threads, on=on)
+    return masked_sum(inputs.points, inputs.ones, threads=threads, on=on, later=later)
 
 
-def tail_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
+def tail_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST, later: bool = False) -> Sum:
     """Σ scalar·point over a tail in G1."""
-    return msm(inputs.points, inputs.scalars, threads=threads, on=on)
+    return msm(inputs.points, inputs.scalars, threads=threads, on=on, later=later)
 
 
 def b_g2_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
@@ -325,12 +326,12 @@ class QuerySums:
     b_g2: np.ndarray
 
 
-def add_up(h: np.ndarray, ones: Mapping[str, np.ndarray], tails: Mapping[str, np.ndarray]) -> QuerySums:
+def add_up(h: Sum, ones: Mapping[str, Sum], tails: Mapping[str, Sum]) -> QuerySums:
     """Join the sums of ones, where a query was split, with those of the tails; keyed by query."""
-    sums = dict(tails)
+    sums = {query: settled(point) for query, point in tails.items()}
     for query, point in ones.items():
-        sums[query] = (host.add_g2 if query == "b_g2" else host.add_g1)(sums[query], point)
-    return QuerySums(h=h, **sums)
+        sums[query] = (host.add_g2 if query == "b_g2" else host.add_g1)(sums[query], settled(point))
+    return QuerySums(h=settled(h), **sums)
 
 
 def epilogue(key: DenseKey, sums: QuerySums, r: int, s: int) -> Proof:
