@@ -19,7 +19,7 @@ from cuzklab.policies.model import Gpu, Program
 from cuzklab.stages import PartitionSizes
 from cuzklab.units import MiB
 
-POINTS = 900  # of a model; SPIN has a limit, and the C compiler takes more than twice the time for twice as many
+POINTS = 750  # of a model; SPIN has a limit, and the C compiler takes more than twice the time for twice as many
 Programs = Mapping[str, Sequence[Program]]
 
 

@@ -1,22 +1,11 @@
 // Opens a page with sampled stacks in headless Chromium with the network cut; prints what the frame shows, as JSON.
 //
 //   node stacks_check.mjs PAGE.html [--shot FILE.png]
-import path from "node:path";
-import { pathToFileURL } from "node:url";
-import { launch } from "./browser.mjs";
+import { launch, opened } from "./browser.mjs";
 
 const [file, , shot] = process.argv.slice(2);
-const address = pathToFileURL(path.resolve(file)).href;
 const browser = await launch();
-const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, offline: true });
-const page = await context.newPage();
-const requests = [], errors = [];
-page.on("request", (request) => {
-  if (request.url() !== address && !request.url().startsWith("data:")) requests.push(request.url());
-});
-page.on("console", (message) => { if (["error", "warning"].includes(message.type())) errors.push(message.text()); });
-page.on("pageerror", (error) => errors.push(String(error)));
-await page.goto(address);
+const { page, requests, errors } = await opened(browser, file, { width: 1200, height: 900 });
 const stacks = page.frames().find((frame) => frame !== page.mainFrame());
 await stacks.waitForFunction(() => /Samples/.test(document.body.innerText), null, { timeout: 30000 });
 const text = await stacks.evaluate(() => document.body.innerText);
