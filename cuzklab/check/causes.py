@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from cuzklab.check.claims import Watched
 from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waits_for_ever
 from cuzklab.check.endings import Due, leaks, overdue
-from cuzklab.check.model import Fault, Model, State
+from cuzklab.check.model import Model
+from cuzklab.check.moves import Fault, State
 from cuzklab.check.search import Survey
 from cuzklab.policies.effects import Effect, ReadBeforeWrite
 from cuzklab.policies.effects.data import in_words

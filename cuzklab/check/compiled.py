@@ -15,7 +15,8 @@ import numpy as np
 
 from cuzklab.check import kernel
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, State
+from cuzklab.check.model import Model
+from cuzklab.check.moves import State
 from cuzklab.check.reduction import PartialOrder
 from cuzklab.check.search import Budget, LimitReached, Survey
 from cuzklab.check.symmetry import Renaming, Symmetry

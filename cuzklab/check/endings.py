@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, State
+from cuzklab.check.model import Model
+from cuzklab.check.moves import State
 from cuzklab.check.shortest import Place
 from cuzklab.policies.model import Datum, HostBuffer, Lock, Slot
 

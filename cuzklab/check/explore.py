@@ -19,7 +19,8 @@ from cuzklab.check.dataflow import unordered
 from cuzklab.check.deadlock import Futures, blocked_slots, waiting_of
 from cuzklab.check.endings import Due, leaks, overdue, place_over
 from cuzklab.check.findings import Exploration, Finding, Step
-from cuzklab.check.model import Fault, Model, State
+from cuzklab.check.model import Model
+from cuzklab.check.moves import Fault, State
 from cuzklab.check.search import LARGE, Budget, LimitReached, Progress, Survey, real_schedule, survey
 from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, shows, tidy
 from cuzklab.check.starvation import starved

@@ -13,16 +13,13 @@ of its own, ``w0/copy``, whose one step is the end of the copy; it may come at a
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
+from cuzklab.check.moves import BLOCKED, Fault, Move, State, Table
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Copy, Effect, Fork, Join, Launch, OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.effects import Copy, Fork, Join, Launch, OutOfDeviceMemory, PolicyFault
 from cuzklab.policies.model import Datum, Flag, Lock, Program, Queue
-
-State = tuple[int, ...]
 
 
 class StateTooNarrow(Exception):
@@ -39,63 +36,6 @@ class UnboundedQueue(PolicyFault):
     """A queue that nothing bounds grew past the bound of the check."""
 
     kind = "unbounded_queue"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why a move is the end of a schedule: the fault, and the effect (with its line) that it came from."""
-
-    fault: PolicyFault
-    effect: Effect
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What an actor does next: nothing while it is blocked, a fault, or changes of slots, its own first."""
-
-    updates: tuple[tuple[int, int], ...] = ()
-    fault: Fault | None = None
-    blocked: bool = False
-
-    @property
-    def following(self) -> int:
-        """The node at which the actor stands afterwards."""
-        return self.updates[0][1]
-
-    def apply(self, state: State) -> State:
-        changed = list(state)
-        for slot, value in self.updates:
-            changed[slot] = value
-        return tuple(changed)
-
-
-BLOCKED = Move(blocked=True)
-
-
-class _Table:
-    """The moves of one node, by the values of the slots that its effect reads."""
-
-    __slots__ = ("moves", "reads", "select", "touched", "writes")
-
-    def __init__(self) -> None:
-        self.reads: tuple[int, ...] = ()
-        self.select: Any = lambda state: ()
-        self.writes: set[int] = set()
-        self.touched: frozenset[int] = frozenset()  # all slots that it reads or writes
-        self.moves: dict[Any, Move] = {}
-
-    def widen(self, slots: set[int]) -> None:
-        self.reads = tuple(sorted({*self.reads, *slots}))
-        self.select = itemgetter(*self.reads)
-        self.moves.clear()
-
-    def add(self, reads: set[int], written: Iterable[int]) -> None:
-        """Take note of what an evaluation read and wrote."""
-        self.writes.update(written)
-        if not reads <= set(self.reads):
-            self.widen(reads)
-        self.touched = frozenset((*self.reads, *self.writes))
 
 
 class StateView:
@@ -152,7 +92,7 @@ class Model:
         self.minded = frozenset(minded)
         self.unfolding = Unfolding(merge)
         self.nodes: list[Node] = self.unfolding.nodes
-        self.tables: list[_Table] = []
+        self.tables: list[Table] = []
         self.width = 32
         self.names: list[Hashable] = []  # of each slot: the actor's name, or the key
         self.values: list[list[Any]] = []  # of each slot: the values seen, by their number; unused for actors
@@ -231,11 +171,11 @@ class Model:
         """Slots of the actors that were started and have not ended."""
         return [slot for slot in self.actor_slots if state[slot] > ENDED]
 
-    def table(self, number: int) -> _Table:
+    def table(self, number: int) -> Table:
         try:
             return self.tables[number]
         except IndexError:
-            self.tables.extend(_Table() for _ in range(len(self.nodes) - len(self.tables)))
+            self.tables.extend(Table() for _ in range(len(self.nodes) - len(self.tables)))
             return self.tables[number]
 
     def move(self, state: State, slot: int) -> Move:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.claims import Watched, watched
-from cuzklab.check.model import Model, Move, State, StateTooNarrow
+from cuzklab.check.model import Model, StateTooNarrow
+from cuzklab.check.moves import Move, State
 from cuzklab.check.reduction import AssumptionBroken, PartialOrder
 from cuzklab.check.symmetry import Renaming, Symmetry, SymmetryBroken
 from cuzklab.policies.claims import Claim

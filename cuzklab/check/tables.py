@@ -11,7 +11,8 @@ import numpy as np
 
 from cuzklab.check import kernel
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, Move, State, StateTooNarrow
+from cuzklab.check.model import Model, StateTooNarrow
+from cuzklab.check.moves import Move, State
 from cuzklab.check.reduction import PartialOrder
 from cuzklab.check.symmetry import Symmetry
 
