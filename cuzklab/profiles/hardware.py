@@ -3,6 +3,7 @@
 What each constant does in the model, with its formula, stands in `cuzklab.simulate.costs`, `host` and `host_memory`.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from cuzklab.stages import STAGES, DeviceModel
 
 # What host memory slows down beside the CPU stages: copies from pageable memory, and locking and unlocking pages.
 PAGEABLE_COPY, PAGE_LOCKING = "pageable_copy", "page_locking"
+LOG2_DOMAIN = "log2_domain"  # of the circuits that [rates] are of
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Host:
         How much longer memory stalls last while pools of threads fill the last-level cache.
     first_touch_s_per_byte, dealloc_s_per_byte : float
         Fresh memory when it is first used (page faults and zeroing), and giving memory back to the operating system.
+    wakeup_penalty : float
+        How much longer a thread that works in bursts takes while twice as many threads are runnable as there are.
     """
 
     cores: int = bounds(1)
@@ -66,6 +70,7 @@ class Host:
     first_touch_s_per_byte: float = bounds(0)
     dealloc_s_per_byte: float = bounds(0)
     source: str = bounds()
+    wakeup_penalty: float = bounds(default=0.0)
 
     @property
     def shared_bandwidth_bytes_per_s(self) -> float:
@@ -99,7 +104,7 @@ class Device:
     kernels_on_host : bool
         Whether kernels are computed by threads of the host, one stage at a time, as on an emulated device.
     launch_s : float
-        From the call that launches a stage to the start of its kernels, on the thread that calls.
+        What launching a stage takes on the thread that calls, beside the kernels; `[launch]` may say it by stage.
     """
 
     vram_bytes: int = bounds(0, above=True)
@@ -172,6 +177,11 @@ class Hardware:
     spread : StageNumbers or None
         Standard deviation of the logarithm of a CPU stage's duration, and of page-locking's; none where it says
         nothing.
+    launch : StageNumbers or None
+        Seconds that a part of a GPU stage takes on the thread that launches it, beside its kernels: the same for every
+        size, and longer on a busy host. `device.launch_s` where it says nothing.
+    size_exponent : StageNumbers or None
+        How a stage's rate grows with the circuit: as (domain / 2^log2_domain)^exponent; 0 where it says nothing.
     memory_share : StageNumbers or None
         Part of the time alone of a CPU stage, of a pageable copy and of page-locking that waits for host memory; 0
         where it says nothing.
@@ -192,6 +202,8 @@ class Hardware:
     threads: StageNumbers | None
     spread: StageNumbers | None
     memory_share: StageNumbers | None
+    launch: StageNumbers | None = None
+    size_exponent: StageNumbers | None = None
     calibration: Calibration | None = None
     digest: str = ""
 
@@ -200,8 +212,8 @@ class Hardware:
         """Whether the constants were fitted to measured runs of this machine."""
         return self.calibration is not None
 
-    def rate(self, stage: str) -> float:
-        """Work a second of a stage.
+    def rate(self, stage: str, domain: int | None = None) -> float:
+        """Work a second of a stage, for circuits of that domain.
 
         Raises
         ------
@@ -210,7 +222,14 @@ class Hardware:
         """
         if self.rates is None:
             raise BadInput(f"hardware profile {self.name}: it has no [rates], so nothing can be timed with it")
-        return self.rates.values[stage]
+        rate = self.rates.values[stage]
+        exponent = self.size_exponent.values.get(stage, 0.0) if self.size_exponent else 0.0
+        if not exponent or domain is None:
+            return rate
+        return rate * 2 ** (exponent * (math.log2(domain) - self.size_exponent.values[LOG2_DOMAIN]))
+
+    def stage_launch_s(self, stage: str) -> float:
+        return self.launch.values.get(stage, self.device.launch_s) if self.launch else self.device.launch_s
 
     def stage_threads(self, stage: str) -> int:
         return int(self.threads.values.get(stage, 1)) if self.threads else 1
@@ -247,6 +266,8 @@ _STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] 
     "threads": (_CPU_STAGES, set(), int, {"least": 1}),
     "spread": (_CPU_STAGES | {PAGE_LOCKING}, set(), float, {"most": 1}),
     "memory_share": (_CPU_STAGES | {PAGEABLE_COPY, PAGE_LOCKING}, set(), float, {"most": 1}),
+    "launch": (set(STAGES) - _CPU_STAGES, set(), float, {}),
+    "size_exponent": (set(STAGES) | {LOG2_DOMAIN}, {LOG2_DOMAIN}, float, {"least": -2, "most": 64}),
 }
 
 

@@ -41,12 +41,35 @@ from cuzklab.stages import G2_BUCKET_BYTES, STAGES, CircuitShape, msm_window_bit
 Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
 _TRAFFIC_OF_PAGES = 64 / 4096
+_LAUNCHING = Demand(1, in_bursts=True)
 
 
 @lru_cache(maxsize=1 << 14)
 def _standard_normal(name: str) -> float:
     """The draw of that name: searches and fits ask for the same ones over and over."""
     return random.Random(name).gauss(0.0, 1.0)
+
+
+def stage_demand(
+    hardware: Hardware, shape: CircuitShape, stage: str, part: str, threads: int, alone_s: float
+) -> Demand:
+    """What a CPU stage that alone takes so long asks of the host."""
+    row = STAGES[stage]
+    points = max(1, row.work(shape, part) // threads)
+    buckets = threads * (G2_BUCKET_BYTES << (msm_window_bits(points) - 1))
+    cache = min(1.0, buckets / hardware.host.llc_bytes) if threads > 1 else 0.0
+    traffic = row.host_traffic_bytes(shape, part) / alone_s
+    return Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
+
+
+def page_locking_demand(hardware: Hardware, s_per_byte: float) -> Demand:
+    """What locking or unlocking pages asks of the host."""
+    return Demand(1, hardware.stage_memory_share(PAGE_LOCKING), _TRAFFIC_OF_PAGES / s_per_byte)
+
+
+def pageable_copy_demand(hardware: Hardware, bytes_per_s: float) -> Demand:
+    """What a copy from pageable memory asks of the host: it is read and written once, into the driver's buffer."""
+    return Demand(1, hardware.stage_memory_share(PAGEABLE_COPY), 2 * bytes_per_s)
 
 
 class Machine:
@@ -75,18 +98,14 @@ class Machine:
         self._mappings = Exclusion(env)
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
-        transfer = hardware.transfer
-        self._pageable = Demand(
-            1, hardware.stage_memory_share(PAGEABLE_COPY), 2 * transfer.pageable_bytes_per_s
-        )  # read and written once, into the driver's buffer
-        self._lock_share = hardware.stage_memory_share(PAGE_LOCKING)
+        self._pageable = pageable_copy_demand(hardware, hardware.transfer.pageable_bytes_per_s)
 
     def launched(self, effect: Launch) -> tuple[float, int]:
         """Seconds of kernels of a GPU stage, and bytes that it streams."""
         key = (effect.partition.kind, effect.stage, effect.part)
         if key not in self._launched:
             row, shape = STAGES[effect.stage], self.shape_of(effect.partition)
-            kernels_s = row.work(shape, effect.part) / self.hardware.rate(effect.stage)
+            kernels_s = row.work(shape, effect.part) / self.hardware.rate(effect.stage, shape.domain)
             self._launched[key] = kernels_s, row.streamed_bytes(shape, effect.part)
         return self._launched[key]
 
@@ -134,19 +153,15 @@ class Machine:
             row, hardware, shape = STAGES[stage], self.hardware, self.shape_of(effect.partition)
             default = hardware.stage_threads(stage)
             threads = effect.threads or default
-            alone_s = row.work(shape, part) / hardware.rate(stage)
+            alone_s = row.work(shape, part) / hardware.rate(stage, shape.domain)
             alone_s *= self.processor.throughput(default) / self.processor.throughput(threads)
-            traffic = row.host_traffic_bytes(shape, part) / alone_s
-            points = max(1, row.work(shape, part) // threads)
-            buckets = threads * (G2_BUCKET_BYTES << (msm_window_bits(points) - 1))
-            cache = min(1.0, buckets / hardware.host.llc_bytes) if threads > 1 else 0.0
-            self._demands[key] = alone_s, Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
+            self._demands[key] = alone_s, stage_demand(hardware, shape, stage, part, threads, alone_s)
         return self._demands[key]
 
     def lock_pages(self, size_bytes: float, s_per_byte: float) -> Lasting:
         """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages."""
         if size_bytes and s_per_byte:
-            demand = Demand(1, self._lock_share, _TRAFFIC_OF_PAGES / s_per_byte)
+            demand = page_locking_demand(self.hardware, s_per_byte)
             yield from self._change_mappings(size_bytes * s_per_byte, demand)
 
     def deallocation(self, size_bytes: int) -> Lasting:
@@ -168,15 +183,18 @@ class Machine:
         if excludes:
             self._mappings.leave()
 
-    def begin_launch(self, index: int) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
-        """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn."""
+    def begin_launch(self, effect: Launch) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
+        """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn.
+
+        Launching is work of the thread that calls, in bursts between waits for what it has launched.
+        """
         if self.hardware.transfer.pin_excludes_kernels:
             yield self._mappings.share()
-        if self.hardware.device.launch_s:
-            yield self.pause(self.hardware.device.launch_s)
+        if launch_s := self.hardware.stage_launch_s(effect.stage):
+            yield self.processor.run(launch_s, _LAUNCHING).done
         if not self.hardware.device.kernels_on_host:
             return None
-        turn = self._emulated.setdefault(index, simpy.Resource(self.env)).request()
+        turn = self._emulated.setdefault(effect.gpu.index, simpy.Resource(self.env)).request()
         yield turn
         return turn
 

@@ -352,7 +352,7 @@ class Interpreter:
 
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
         """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
-        turn = yield from self.machine.begin_launch(effect.gpu.index)
+        turn = yield from self.machine.begin_launch(effect)
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
         self.machine.end_launch(effect.gpu.index, turn)

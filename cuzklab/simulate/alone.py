@@ -1,0 +1,255 @@
+"""What the stages of live runs take alone, from traces in which they competed for the host.
+
+A trace says which CPU stages, pageable copies and page-lockings ran beside each at any time. The rate at which the model
+lets a stage advance beside those (`cuzklab.simulate.host.rates`), summed over the time that it took, is the time that it
+takes alone:
+
+    alone_i = ∫ rate(what runs beside stage i at t) dt
+
+What the model does not know are the parts m of the stages' times that wait for memory. They are chosen so that stages
+of one kind come out alike, however crowded the host was: minimised is
+
+    Σ_i (log alone_i − mean of its kind)² / spread² + Σ_m (log(m / m before) / prior)²
+
+`cuzklab.simulate.launching` does the like for stages on the device.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
+from cuzklab.simulate import host
+from cuzklab.simulate.costs import page_locking_demand, pageable_copy_demand, stage_demand
+from cuzklab.simulate.host import Demand
+from cuzklab.stages import STAGES, CircuitShape
+from cuzklab.trace import Run
+
+_PRIOR = 1.0  # of the logarithm of what waits for memory
+_ROUNDS = 4
+_WAIT_FOR_MEMORY = ("synthesis", "prep_msm", "b_g2_msm", PAGEABLE_COPY, PAGE_LOCKING)
+_LOCKING = ("pin", "unpin")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What runs on the host: a CPU stage, a pageable copy, or a change of mappings; by circuit size and threads."""
+
+    name: str
+    domain: int
+    threads: int
+
+    @property
+    def share_name(self) -> str:
+        return PAGE_LOCKING if self.name in _LOCKING else PAGEABLE_COPY if self.name == "upload" else self.name
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """How crowded the host was at any time of a run.
+
+    Attributes
+    ----------
+    edges : (n + 1,) ns
+    states : (n, kinds) how many of each kind ran between two edges
+    """
+
+    edges: np.ndarray
+    states: np.ndarray
+
+    def mean(self, start: int, end: int, values: np.ndarray) -> float:
+        """Mean over a time of something that each state has a value of."""
+        first, last = np.searchsorted(self.edges, (start, end), "right")
+        first, last = max(first - 1, 0), min(last, len(self.states))
+        cuts = np.clip(self.edges[first : last + 1], start, end)
+        weights = np.diff(cuts)
+        return float(weights @ values[first:last] / weights.sum()) if weights.sum() else float(values[first])
+
+
+@dataclass(frozen=True)
+class Activity:
+    """One span: which kind, in which run, when."""
+
+    kind: int
+    run: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All that ran on the hosts of some runs.
+
+    Attributes
+    ----------
+    kinds : tuple of Kind
+    crowds : tuple of Crowd
+        By run.
+    activities : tuple of Activity
+    """
+
+    kinds: tuple[Kind, ...]
+    crowds: tuple[Crowd, ...]
+    activities: tuple[Activity, ...]
+
+    @cached_property
+    def states(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The different states of all runs, and the number of each run's in it."""
+        every = np.concatenate([crowd.states for crowd in self.crowds])
+        found, numbers = np.unique(every, axis=0, return_inverse=True)
+        cuts = np.cumsum([len(crowd.states) for crowd in self.crowds])[:-1]
+        return found, np.split(numbers.ravel(), cuts)
+
+    @property
+    def threads(self) -> list[np.ndarray]:
+        """Runnable threads in each state of each run."""
+        each = np.array([kind.threads for kind in self.kinds])
+        return [crowd.states @ each for crowd in self.crowds]
+
+
+def observe(runs: Sequence[Run], domains: Sequence[int], *, kernels: bool = False) -> Observed:
+    """What ran when.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+    domains : sequence of int
+        Of the runs' circuits.
+    kernels : bool
+        Whether threads of the host compute the kernels.
+    """
+    kinds: dict[Kind, int] = {}
+    crowds, activities = [], []
+    for number, (run, domain) in enumerate(zip(runs, domains, strict=True)):
+        conditions, spans = run.info.conditions, run.table("spans")
+        pool = {"synthesis": int(conditions["gt"]), "b_g2_msm": int(conditions.get("g2_threads") or conditions["gt"])}
+        spans = spans[(spans["category"] == "cpu") | spans["name"].isin((*_LOCKING, "upload"))]
+        if kernels:
+            spans = pd.concat((spans, run.table("kernels").drop(columns="name").rename(columns={"span": "name"})))
+        spans = spans[spans["end"] > spans["start"]]
+        mine = [
+            Activity(kinds.setdefault(Kind(str(name), domain, pool.get(str(name), 1)), len(kinds)), number, start, end)
+            for name, start, end in zip(spans["name"], spans["start"].tolist(), spans["end"].tolist(), strict=True)
+        ]
+        changes = sorted([(one.start, one.kind, 1) for one in mine] + [(one.end, one.kind, -1) for one in mine])
+        crowds.append(changes)
+        activities += mine
+    return Observed(tuple(kinds), tuple(_crowd(changes, len(kinds)) for changes in crowds), tuple(activities))
+
+
+def _crowd(changes: Sequence[tuple[int, int, int]], kinds: int) -> Crowd:
+    steps = np.zeros((len(changes), kinds), np.int64)
+    for row, (_, kind, change) in enumerate(changes):
+        steps[row, kind] = change
+    edges = np.array([time for time, _, _ in changes], np.int64)
+    return Crowd(edges, np.cumsum(steps, axis=0)[:-1])
+
+
+def demand_of(kind: Kind, shape: CircuitShape, hardware: Hardware, alone_s: float) -> Demand:
+    """What something of a kind asks of the host if alone it takes so long."""
+    if kind.name in _LOCKING:
+        return page_locking_demand(hardware, alone_s / shape.abc_bytes)
+    if kind.name == "upload":
+        return pageable_copy_demand(hardware, shape.abc_bytes / alone_s)
+    if kind.name.partition(".")[0] in STAGES and STAGES[kind.name.partition(".")[0]].processor == "gpu":
+        return Demand(1)
+    return stage_demand(hardware, shape, kind.name, "", kind.threads, alone_s)
+
+
+def times_alone(
+    observed: Observed, shapes: Mapping[int, CircuitShape], hardware: Hardware, alone_s: Sequence[float]
+) -> np.ndarray:
+    """Seconds that each activity takes alone, if those of each kind take `alone_s` alone."""
+    demands = [
+        demand_of(kind, shapes[kind.domain], hardware, seconds)
+        for kind, seconds in zip(observed.kinds, alone_s, strict=True)
+    ]
+    states, numbers = observed.states
+    by_state = np.zeros(states.shape)
+    for row, state in enumerate(states):
+        there = np.flatnonzero(state)
+        running: dict[Demand, int] = {}
+        for kind in there:
+            running[demands[kind]] = running.get(demands[kind], 0) + int(state[kind])
+        advance = dict(zip(running, host.rates(hardware.host, running), strict=True)) if running else {}
+        by_state[row, there] = [advance[demands[kind]] for kind in there]
+    of_runs = [by_state[mine] for mine in numbers]
+    return np.array(
+        [
+            observed.crowds[one.run].mean(one.start, one.end, of_runs[one.run][:, one.kind])
+            * (one.end - one.start)
+            * 1e-9
+            for one in observed.activities
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What things of each kind take alone.
+
+    Attributes
+    ----------
+    seconds : mapping of Kind to float
+        Arithmetic means, since throughput is made of sums.
+    spreads : mapping of Kind to float
+        Standard deviations of the logarithms.
+    shares : mapping of str to float
+        The constants that tell how much waits for memory, by their dotted names.
+    """
+
+    seconds: Mapping[Kind, float]
+    spreads: Mapping[Kind, float]
+    shares: Mapping[str, float]
+
+
+def measure_alone(observed: Observed, shapes: Mapping[int, CircuitShape], hardware: Hardware) -> Alone:
+    """Times alone, and the parts that wait for memory, of what was observed; the profile's own come first.
+
+    Only parts that the profile says are not 0 are fitted.
+    """
+    from scipy.optimize import least_squares
+
+    kind_of = np.array([one.kind for one in observed.activities])
+    lasted_s = np.array([(one.end - one.start) * 1e-9 for one in observed.activities])
+    members = [kind_of == number for number in range(len(observed.kinds))]
+    names = sorted({f"memory_share.{kind.share_name}" for kind in observed.kinds if kind.share_name in _WAIT_FOR_MEMORY})
+    names = [name for name in (*names, "host.memory_efficiency") if hardware.constant(name) > 0]
+    before = np.array([hardware.constant(name) for name in names])
+
+    def machine(z: np.ndarray) -> Hardware:
+        return hardware.with_constants(dict(zip(names, (before * np.exp(_PRIOR * z)).tolist(), strict=True)))
+
+    def times(z: np.ndarray) -> np.ndarray:
+        return times_alone(observed, shapes, machine(z), alone_s)
+
+    alone_s = np.array([lasted_s[mine].mean() for mine in members])
+    z, highest = np.zeros(len(names)), np.log(1 / before) / _PRIOR + 1e-9
+    for _ in range(_ROUNDS):
+        spread = np.array([max(0.02, np.log(times(z)[mine]).std()) for mine in members])
+
+        def residuals(z: np.ndarray, spread: np.ndarray = spread) -> np.ndarray:
+            logs = np.log(times(z))
+            parts = [
+                (logs[mine] - logs[mine].mean()) / sd
+                for kind, mine, sd in zip(observed.kinds, members, spread, strict=True)
+                if kind.share_name in _WAIT_FOR_MEMORY
+            ]
+            return np.concatenate((*parts, z))
+
+        if len(names) > 1:
+            z = least_squares(residuals, z, loss="soft_l1", diff_step=0.05, bounds=(-6, highest)).x
+        found = times(z)
+        alone_s = np.array([found[mine].mean() for mine in members])
+    found = times(z)
+    return Alone(
+        {kind: float(found[mine].mean()) for kind, mine in zip(observed.kinds, members, strict=True)},
+        {
+            kind: float(np.log(found[mine]).std(ddof=1)) if mine.sum() > 1 else 0.0
+            for kind, mine in zip(observed.kinds, members, strict=True)
+        },
+        {name: machine(z).constant(name) for name in names} if len(names) > 1 else {},
+    )

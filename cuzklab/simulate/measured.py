@@ -1,0 +1,149 @@
+"""A profile's constants as live runs tell them: rates of stages, launches, copies, page-locking, spreads.
+
+CPU stages and whatever else the host does come from `cuzklab.simulate.alone`, stages on a device from
+`cuzklab.simulate.launching`. An emulated device's kernels are computed by threads of the host, so they are among what
+competes for it.
+
+A stage's rate at the circuit that the profile's rates are of, and how it grows with the circuit, are the line through
+log(rate) over log(domain), where the runs are of several sizes; where they are of one, the profile's exponent stays.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cuzklab.profiles import LOG2_DOMAIN, Hardware
+from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
+from cuzklab.simulate.host import throughput
+from cuzklab.simulate.launching import device_constants, stages_on_device
+from cuzklab.stages import STAGES, CircuitShape
+from cuzklab.trace import Run
+
+_LEAST_SPREAD = 0.005
+
+
+def measured_constants(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware) -> dict[str, float]:
+    """Constants by their dotted names: those that the runs tell of those that the profile can have.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+    shapes : sequence of CircuitShape
+        Of the runs.
+    base : Hardware
+        What is not in the runs stays as it is there.
+    """
+    by_domain = {shape.domain: shape for shape in shapes}
+    machine = base.with_constants(_copies(runs, shapes))
+    observed = observe(runs, [shape.domain for shape in shapes], kernels=base.device.kernels_on_host)
+    alone = measure_alone(observed, by_domain, machine)
+    constants = _copies(runs, shapes) | dict(alone.shares) | _host_work(alone, by_domain) | _spreads(alone, base)
+    seconds = _cpu_seconds(alone, observed, machine)
+    stages = stages_on_device(runs, shapes, observed, machine)
+    if base.device.kernels_on_host:
+        seconds |= _emulated_seconds(alone, by_domain, machine)
+        constants["device.launch_s"] = max(1e-6, float((stages["lasted_s"] - stages["extent_s"]).mean()))
+    elif len(stages):
+        on_device, launching = device_constants(stages, machine)
+        seconds |= on_device
+        constants |= _known(launching, base)
+    constants |= _rates(seconds, by_domain, base)
+    return constants
+
+
+def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
+    """Launches as the profile can say them: by stage, or one for all."""
+    by_stage = [value for name, value in launching.items() if name.startswith("launch.")]
+    if base.launch is None:
+        return {"device.launch_s": float(np.mean(by_stage))}
+    known = base.launch.values
+    return {
+        name: value
+        for name, value in launching.items()
+        if name == "host.wakeup_penalty" or name.partition(".")[2] in known
+    }
+
+
+def _rates(
+    seconds: Mapping[str, Mapping[int, float]], by_domain: Mapping[int, CircuitShape], base: Hardware
+) -> dict[str, float]:
+    found = {}
+    exponents = base.size_exponent.values if base.size_exponent else {}
+    for stage, by_size in seconds.items():
+        row = STAGES[stage]
+        sizes = np.log2(list(by_size))
+        logs = np.log2([sum(row.work(by_domain[d], part) for part in row.parts) / by_size[d] for d in by_size])
+        if stage not in exponents:
+            found[f"rates.{stage}"] = float(2 ** logs.mean())
+            continue
+        exponent = float(np.polyfit(sizes, logs, 1)[0]) if len(by_size) > 1 else exponents[stage]
+        found[f"size_exponent.{stage}"] = exponent
+        found[f"rates.{stage}"] = float(2 ** (logs.mean() - exponent * (sizes.mean() - exponents[LOG2_DOMAIN])))
+    return found
+
+
+def _cpu_seconds(alone: Alone, observed: Observed, hardware: Hardware) -> dict[str, dict[int, float]]:
+    """Of CPU stages with the profile's threads, by stage and domain."""
+    counts = np.bincount([one.kind for one in observed.activities], minlength=len(observed.kinds))
+    found: dict[str, dict[int, list[tuple[float, int]]]] = {}
+    for kind, count in zip(observed.kinds, counts.tolist(), strict=True):
+        if kind.name in STAGES and STAGES[kind.name].processor == "cpu":
+            of_profile = throughput(hardware.host, hardware.stage_threads(kind.name))
+            alone_s = alone.seconds[kind] * throughput(hardware.host, kind.threads) / of_profile
+            found.setdefault(kind.name, {}).setdefault(kind.domain, []).append((alone_s, count))
+    return {
+        stage: {domain: sum(s * n for s, n in ones) / sum(n for _, n in ones) for domain, ones in by_size.items()}
+        for stage, by_size in found.items()
+    }
+
+
+def _emulated_seconds(
+    alone: Alone, by_domain: Mapping[int, CircuitShape], hardware: Hardware
+) -> dict[str, dict[int, float]]:
+    """Of an emulated device's kernels, by stage and domain.
+
+    A part that lasts as long as its streamed bytes need on the link tells nothing of its kernels; they are taken to
+    need half of that.
+    """
+    found: dict[str, dict[int, float]] = {}
+    for kind, alone_s in alone.seconds.items():
+        stage, _, part = kind.name.partition(".")
+        if stage in STAGES and STAGES[stage].processor == "gpu":
+            link_s = STAGES[stage].streamed_bytes(by_domain[kind.domain], part) / hardware.transfer.pinned_bytes_per_s
+            of_stage = found.setdefault(stage, {})
+            kernels_s = alone_s if alone_s > 1.05 * link_s else alone_s / 2
+            of_stage[kind.domain] = of_stage.get(kind.domain, 0.0) + kernels_s
+    return found
+
+
+def _host_work(alone: Alone, by_domain: Mapping[int, CircuitShape]) -> dict[str, float]:
+    """Pageable copies, page-locking, and how much stages spread."""
+    names = {"pin": "transfer.pin_s_per_byte", "unpin": "transfer.unpin_s_per_byte"}
+    found = {}
+    for what, name in names.items():
+        each = [seconds / by_domain[kind.domain].abc_bytes for kind, seconds in alone.seconds.items() if kind.name == what]
+        if each:
+            found[name] = float(np.mean(each))
+    each = [by_domain[kind.domain].abc_bytes / seconds for kind, seconds in alone.seconds.items() if kind.name == "upload"]
+    if each:
+        found["transfer.pageable_bytes_per_s"] = float(np.mean(each))
+    return found
+
+
+def _spreads(alone: Alone, base: Hardware) -> dict[str, float]:
+    """How much what the profile has a spread of differs from one time to the next."""
+    each: dict[str, list[float]] = {}
+    for kind, spread in alone.spreads.items():
+        each.setdefault(kind.share_name, []).append(spread)
+    known = base.spread.values if base.spread else {}
+    return {f"spread.{name}": max(_LEAST_SPREAD, float(np.mean(each[name]))) for name in known if name in each}
+
+
+def _copies(runs: Sequence[Run], shapes: Sequence[CircuitShape]) -> dict[str, float]:
+    """The rate of copies from pinned memory: of uploads by themselves, since stages stream on their own streams."""
+    rates = []
+    for run, shape in zip(runs, shapes, strict=True):
+        copies = run.table("transfers")
+        copies = copies[copies["pinned"] & copies["stream"].str.endswith(".upload")]
+        rates += (shape.abc_bytes / ((copies["end"] - copies["start"]) * 1e-9)).tolist()
+    return {"transfer.pinned_bytes_per_s": float(1 / np.mean(1 / np.array(rates)))} if rates else {}
