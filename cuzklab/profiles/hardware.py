@@ -134,6 +134,9 @@ class TransferRates:
     pin_excludes_kernels : bool
         Whether changes of memory mappings (locking and unlocking pages, giving memory back) go one at a time, and never
         beside a stage's kernels.
+    pin_delays_launches : bool
+        Whether a stage on a device makes no progress while mappings are changed beside it, since nothing can be
+        launched then; the change begins at once. It is one or the other.
     """
 
     pinned_bytes_per_s: float = bounds(0, above=True)
@@ -142,6 +145,7 @@ class TransferRates:
     unpin_s_per_byte: float = bounds(0)
     source: str = bounds()
     pin_excludes_kernels: bool = bounds(default=False)
+    pin_delays_launches: bool = bounds(default=False)
 
 
 @dataclass(frozen=True)
@@ -315,6 +319,8 @@ def _refuse_contradictions(path: Path, hardware: Hardware) -> None:
         raise BadInput(f"{path}: field device.margin_bytes leaves nothing of device.vram_bytes")
     if transfer.pageable_bytes_per_s > transfer.pinned_bytes_per_s:
         raise BadInput(f"{path}: field transfer.pageable_bytes_per_s is above transfer.pinned_bytes_per_s")
+    if transfer.pin_excludes_kernels and transfer.pin_delays_launches:
+        raise BadInput(f"{path}: field transfer.pin_delays_launches is true, and so is transfer.pin_excludes_kernels")
     for stage, threads in (hardware.threads.values if hardware.threads else {}).items():
         if threads > host.hardware_threads:
             raise BadInput(

@@ -96,6 +96,7 @@ class Machine:
         self.pcie: dict[int, Fluid] = {}
         self._emulated: dict[int, simpy.Resource] = {}
         self._mappings = Exclusion(env)
+        self._changed_ns, self._changing_since_ns = 0, None
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._pageable = pageable_copy_demand(hardware, hardware.transfer.pageable_bytes_per_s)
@@ -174,14 +175,30 @@ class Machine:
         """Work on the process's memory mappings.
 
         If the profile says that it excludes kernels, one thread at a time does such work, in order of arrival, and no
-        stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. Copies go on.
+        stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. If the profile says
+        that it delays launches, it is one thread at a time, too, and stages that go on make no progress. Copies go on.
         """
-        excludes = self.hardware.transfer.pin_excludes_kernels
-        if excludes:
+        transfer = self.hardware.transfer
+        one_at_a_time = transfer.pin_excludes_kernels or transfer.pin_delays_launches
+        if one_at_a_time:
             yield self._mappings.exclude()
+        start_ns, self._changing_since_ns = self.env.now, self.env.now
         yield self.processor.run(alone_s, demand).done
-        if excludes:
+        if one_at_a_time:
+            self._changed_ns += self.env.now - start_ns
+            self._changing_since_ns = None
             self._mappings.leave()
+
+    def changing_ns(self) -> int:
+        """How long mappings have been changed so far, one change after the other."""
+        going_on = self.env.now - self._changing_since_ns if self._changing_since_ns is not None else 0
+        return self._changed_ns + going_on
+
+    def delayed(self, since_ns: int) -> Lasting:
+        """The time that a stage has lost to changes of mappings, given `changing_ns` when it was launched."""
+        while self.hardware.transfer.pin_delays_launches and (now_ns := self.changing_ns()) > since_ns:
+            yield self.env.timeout(now_ns - since_ns)
+            since_ns = now_ns
 
     def begin_launch(self, effect: Launch) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
         """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn.

@@ -352,9 +352,11 @@ class Interpreter:
 
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
         """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
+        changing_ns = self.machine.changing_ns()
         turn = yield from self.machine.begin_launch(effect)
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
+        yield from self.machine.delayed(changing_ns)
         self.machine.end_launch(effect.gpu.index, turn)
         _, streamed_bytes = self.machine.launched(effect)
         self.tracer.kernel(actor, effect, start_ns, actor.requested_ns)

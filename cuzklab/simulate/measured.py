@@ -20,6 +20,12 @@ from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
 
 _LEAST_SPREAD = 0.005
+_DRIVER_CALLS = {
+    "alloc": "device.alloc_s",
+    "free": "device.free_s",
+    "trim_pool": "device.trim_s",
+    "device_sync": "device.sync_s",
+}
 
 
 def measured_constants(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware) -> dict[str, float]:
@@ -47,8 +53,28 @@ def measured_constants(runs: Sequence[Run], shapes: Sequence[CircuitShape], base
         on_device, launching = device_constants(stages, machine)
         seconds |= on_device
         constants |= _known(launching, base)
+        constants |= _calls(runs)
     constants |= _rates(seconds, by_domain, base)
     return constants
+
+
+def _calls(runs: Sequence[Run]) -> dict[str, float]:
+    """What calls of the driver take a partition: medians, as crowded hosts are rare among them.
+
+    A partition has one buffer that is not from the pool, in all designs; what its pooled ones take is counted to it.
+    From the start of a call to what is first done in it is what the engine itself adds.
+    """
+    each: dict[str, list[float]] = {}
+    for run in runs:
+        spans = run.table("spans")
+        lasted = (spans["end"] - spans["start"]).groupby([spans["name"], spans["partition"]]).sum()
+        for name, constant in _DRIVER_CALLS.items():
+            if name in lasted.index.get_level_values(0):
+                each.setdefault(constant, []).extend(lasted[name])
+        begun = spans[spans["category"] == "call"].set_index("partition")["start"]
+        inside = spans[(spans["category"] != "call") & (spans["name"] != "synthesis")]
+        each.setdefault("engine.pickup_s", []).extend((inside.groupby("partition")["start"].min() - begun).dropna())
+    return {name: float(np.median(lasted)) * 1e-9 for name, lasted in each.items()}
 
 
 def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
