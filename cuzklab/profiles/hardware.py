@@ -105,6 +105,9 @@ class Device:
         Whether kernels are computed by threads of the host, one stage at a time, as on an emulated device.
     launch_s : float
         What launching a stage takes on the thread that calls, beside the kernels; `[launch]` may say it by stage.
+    idle_s : float
+        How long the device has to be idle before a call that waits for that finds it so. Between two stages of one
+        thread it is idle for less, so such a call waits until that thread launches nothing for a while.
     """
 
     vram_bytes: int = bounds(0, above=True)
@@ -118,6 +121,7 @@ class Device:
     source: str = bounds()
     kernels_on_host: bool = bounds(default=False)
     launch_s: float = bounds(default=0.0)
+    idle_s: float = bounds(default=0.0)
 
     @property
     def model(self) -> DeviceModel:

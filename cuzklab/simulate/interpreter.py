@@ -34,7 +34,7 @@ from cuzklab.simulate.costs import COSTS, Machine, compute, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
 from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
-from cuzklab.simulate.world import World
+from cuzklab.simulate.world import Waiting, World
 from cuzklab.stages import STAGES
 from cuzklab.trace import Recorder
 
@@ -110,6 +110,8 @@ class Interpreter:
         self.ending = Ending()
         self._host_memory, self._watch = host_memory, watch
         self._tasks: dict[str, Actor] = {}
+        if machine.hardware.device.idle_s:
+            self.world.may_wake = self._notices_at_once
 
     def run(self, programs: Mapping[str, Program]) -> Ending:
         """Run programs until they have ended or none can go on."""
@@ -262,14 +264,30 @@ class Interpreter:
     def _wake(self) -> None:
         """Carry out what others wait for and what has become possible, in the order of their arrival."""
         while (waiting := self.world.next_ready()) is not None:
-            actor = waiting.actor
-            self.tracer.waited(waiting)
-            actor.requested_ns, actor.holder_at_request = waiting.since_ns, waiting.holder
-            try:
-                result = None if waiting.ends else self._start(actor, waiting.effect)
-                waiting.granted.succeed((result, None))
-            except PolicyFault as fault:
-                waiting.granted.succeed((None, fault))
+            self._let_go_on(waiting)
+
+    def _let_go_on(self, waiting: Waiting) -> None:
+        actor = waiting.actor
+        self.tracer.waited(waiting)
+        actor.requested_ns, actor.holder_at_request = waiting.since_ns, waiting.holder
+        try:
+            result = None if waiting.ends else self._start(actor, waiting.effect)
+            waiting.granted.succeed((result, None))
+        except PolicyFault as fault:
+            waiting.granted.succeed((None, fault))
+
+    def _notices_at_once(self, waiting: Waiting) -> bool:
+        """Who waits for an idle device looks again after the time that the profile says."""
+        if waiting.kind != "device_sync":
+            return True
+        self.env.process(self._look_again(waiting))
+        return False
+
+    def _look_again(self, waiting: Waiting) -> Generator[simpy.Event, Any, None]:
+        yield self.machine.pause(self.machine.hardware.device.idle_s)
+        if self.world.wakes(waiting):
+            self._let_go_on(waiting)
+            self._wake()
 
     def _passed_on(self, actor: Actor, item: Any) -> None:
         """An actor has handed on what it worked on; with an outcome, the partition is over."""

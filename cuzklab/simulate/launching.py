@@ -112,6 +112,7 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     for (stage, domain), kernels_s in usual["kernels_s"].groupby(["stage", "domain"]):
         seconds.setdefault(stage, {})[domain] = float(kernels_s.sum())
     constants = {f"launch.{stage}": float(rows.mean()) for stage, rows in usual["launch_s"].groupby("stage")}
+    constants["device.idle_s"] = float(stages["gap_s"].median())
     constants["host.wakeup_penalty"] = _wakeup_penalty(stages, usual, hardware.host.hardware_threads)
     return seconds, constants
 

@@ -86,7 +86,7 @@ def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
     return {
         name: value
         for name, value in launching.items()
-        if name == "host.wakeup_penalty" or name.partition(".")[2] in known
+        if not name.startswith("launch.") or name.partition(".")[2] in known
     }
 
 
