@@ -82,11 +82,13 @@ def with_calibration(text: str, calibration: Calibration) -> str:
     """A profile's text with another section [calibration], at its end."""
     before = re.split(r"(?m)^\[calibration\]", text)[0].rstrip()
     members = ",\n".join("  [" + ", ".join(map(_number, member)) + "]" for member in calibration.members)
+    runs = "runs = [\n" + "".join(f"  {json.dumps(run)},\n" for run in calibration.runs) + "]\n"
     return (
         f"{before}\n\n[calibration]\nsource = {json.dumps(calibration.source)}\n"
         f"constants = {json.dumps(list(calibration.constants))}\n"
         f"unidentified = {json.dumps(list(calibration.unidentified))}\n"
         f"scatter = {_number(calibration.scatter)}\nscatter_other = {_number(calibration.scatter_other)}\n"
+        f"{runs if calibration.runs else ''}"
         f"# The first is the profile's own; the others fit nearly as well.\nmembers = [\n{members},\n]\n"
     )
 

@@ -213,6 +213,6 @@ def calibrate(
         base,
         place,
         {**fixed, **found.members[0]},
-        Calibration(source, names, members, found.scatter, found.scatter_other, unidentified),
+        Calibration(source, names, members, found.scatter, found.scatter_other, unidentified, problem.runs),
     )
     return CalibrationResult(problem.hardware.name, words, found, place)

@@ -22,12 +22,12 @@ from cuzklab.stages import CircuitShape
 from cuzklab.trace import Recorder, Run
 from cuzklab.trace.store import load_run
 
-FREE_CONSTANTS = (Constant("host.memory_efficiency", 0.7, 0.005, 1.0),)
+FREE_CONSTANTS = (Constant("host.memory_efficiency", 0.3, 0.005, 1.0),)
 POOLED = ("synthesis", "b_g2_msm")  # CPU stages that a live run gives its threads
 _NEEDED = ("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "vram_bytes", "workload", "hardware")
 LOCK_WAIT = "lock_wait_s"
 # A wait for locks that is a smaller part of the run than this is not fitted: a few handovers decide it.
-_LEAST_LOCK_WAIT = 0.05
+LEAST_LOCK_WAIT = 0.05
 
 
 def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tuple[Problem, str]:
@@ -38,7 +38,7 @@ def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tup
     BadInput
         A folder holds no live run that ended well, or the runs are of different machines, circuits or threads.
     """
-    runs = [_live_run(folder) for folder in folders]
+    runs = [load_live_run(folder) for folder in folders]
     for name in ("hardware",):
         values = {run.info.conditions[name] for run in runs}
         if len(values) > 1:
@@ -49,9 +49,9 @@ def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tup
     targets, names = [], []
     for run in runs:
         for figure, value in run_figures(run).items():
-            if figure == LOCK_WAIT and value < _LEAST_LOCK_WAIT * run_figures(run)["wall_s"]:
+            if figure == LOCK_WAIT and value < LEAST_LOCK_WAIT * run_figures(run)["wall_s"]:
                 continue
-            if figure != "wall_s":
+            if figure in ("batch_average_s", LOCK_WAIT):
                 targets.append(Target(f"{run.name}: {figure}", value, 0.05))
                 names.append((run.name, figure))
 
@@ -61,19 +61,32 @@ def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tup
 
     identity = identity_of([(run.info.conditions, run.info.created) for run in runs], measured)
     free = tuple(constant for constant in FREE_CONSTANTS if machine.constant(constant.name) > 0)
-    return Problem(machine, free, tuple(targets), simulated, identity, tuple(measured)), f"{len(runs)} live runs"
+    names_of_runs = tuple(identity_of_run(run) for run in runs)
+    return Problem(machine, free, tuple(targets), simulated, identity, tuple(measured), names_of_runs), f"{len(runs)} live runs"
 
 
-def _live_run(folder: Path) -> Run:
+def load_live_run(folder: Path, *, failed_too: bool = False) -> Run:
+    """A stored live run that can be simulated.
+
+    Raises
+    ------
+    BadInput
+        It is not live, did not end well (unless `failed_too`), or lacks a condition.
+    """
     run = load_run(folder)
     if run.info.origin != "live":
         raise BadInput(f"{folder}: a {run.info.origin} run; only live ones can be calibrated to")
-    if run.info.outcome != "ok":
+    if run.info.outcome != "ok" and not failed_too:
         raise BadInput(f"{folder}: the run ended with {run.info.outcome}, so its figures mean nothing")
     for name in _NEEDED:
         if name not in run.info.conditions:
             raise BadInput(f"{folder}: run.json: condition {name} is missing")
     return run
+
+
+def identity_of_run(run: Run) -> str:
+    """A run's name and time, by which a profile remembers what it was fitted to."""
+    return f"{run.name} {run.info.created}"
 
 
 def _shape(run: Run) -> CircuitShape:
@@ -127,7 +140,8 @@ def run_figures(run: Run) -> dict[str, float]:
     found = {metric["kind"]: float(metric["value"]) for metric in run.info.metrics}
     locks = run.table("locks")
     waited_ns = float((locks["acquired"] - locks["requested"]).sum())
-    return {"batch_average_s": found["batch_average"], "wall_s": found["wall"], LOCK_WAIT: waited_ns * 1e-9}
+    return {"batch_average_s": found["batch_average"], "wall_s": found["wall"], LOCK_WAIT: waited_ns * 1e-9,
+            "peak_vram_bytes": found["peak_vram"]}  # fmt: skip
 
 
 def simulation_figures(simulation: Simulation) -> Mapping[str, float]:
