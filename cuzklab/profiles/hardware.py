@@ -106,8 +106,10 @@ class Device:
     launch_s : float
         What launching a stage takes on the thread that calls, beside the kernels; `[launch]` may say it by stage.
     idle_s : float
-        How long the device has to be idle before a call that waits for that finds it so. Between two stages of one
-        thread it is idle for less, so such a call waits until that thread launches nothing for a while.
+        How long the device has to be idle before a call that waits for that finds it so.
+    between_s : float
+        What a thread that launches does between two stages. While that is less than `idle_s`, a call that waits for an
+        idle device does so until no thread launches stage after stage any more.
     """
 
     vram_bytes: int = bounds(0, above=True)
@@ -122,6 +124,7 @@ class Device:
     kernels_on_host: bool = bounds(default=False)
     launch_s: float = bounds(default=0.0)
     idle_s: float = bounds(default=0.0)
+    between_s: float = bounds(default=0.0)
 
     @property
     def model(self) -> DeviceModel:
@@ -185,6 +188,8 @@ class Hardware:
     spread : StageNumbers or None
         Standard deviation of the logarithm of a CPU stage's duration, and of page-locking's; none where it says
         nothing.
+    serial_share : StageNumbers or None
+        Part of a CPU stage's work that one thread of its pool does alone; none where it says nothing.
     launch : StageNumbers or None
         Seconds that a part of a GPU stage takes on the thread that launches it, beside its kernels: the same for every
         size, and longer on a busy host. `device.launch_s` where it says nothing.
@@ -210,6 +215,7 @@ class Hardware:
     threads: StageNumbers | None
     spread: StageNumbers | None
     memory_share: StageNumbers | None
+    serial_share: StageNumbers | None = None
     launch: StageNumbers | None = None
     size_exponent: StageNumbers | None = None
     calibration: Calibration | None = None
@@ -245,6 +251,9 @@ class Hardware:
     def stage_spread(self, stage: str) -> float:
         return self.spread.values.get(stage, 0.0) if self.spread else 0.0
 
+    def stage_serial_share(self, stage: str) -> float:
+        return self.serial_share.values.get(stage, 0.0) if self.serial_share else 0.0
+
     def stage_memory_share(self, stage: str) -> float:
         return self.memory_share.values.get(stage, 0.0) if self.memory_share else 0.0
 
@@ -274,6 +283,7 @@ _STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] 
     "threads": (_CPU_STAGES, set(), int, {"least": 1}),
     "spread": (_CPU_STAGES | {PAGE_LOCKING}, set(), float, {"most": 1}),
     "memory_share": (_CPU_STAGES | {PAGEABLE_COPY, PAGE_LOCKING}, set(), float, {"most": 1}),
+    "serial_share": (_CPU_STAGES, set(), float, {"most": 1}),
     "launch": (set(STAGES) - _CPU_STAGES, set(), float, {}),
     "size_exponent": (set(STAGES) | {LOG2_DOMAIN}, {LOG2_DOMAIN}, float, {"least": -2, "most": 64}),
 }

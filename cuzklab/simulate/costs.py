@@ -34,7 +34,7 @@ from cuzklab.policies.model import Partition
 from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
 from cuzklab.simulate.exclusion import Exclusion
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
-from cuzklab.simulate.host import Demand, Job, Processor
+from cuzklab.simulate.host import Demand, Job, Processor, throughput
 from cuzklab.simulate.host_memory import call_bytes
 from cuzklab.stages import G2_BUCKET_BYTES, STAGES, CircuitShape, msm_window_bits
 
@@ -48,6 +48,12 @@ _LAUNCHING = Demand(1, in_bursts=True)
 def _standard_normal(name: str) -> float:
     """The draw of that name: searches and fits ask for the same ones over and over."""
     return random.Random(name).gauss(0.0, 1.0)
+
+
+def pool_seconds(hardware: Hardware, stage: str, threads: int) -> float:
+    """Seconds that a pool needs for what one thread does in a second: s + (1 − s) / throughput(threads)."""
+    serial = hardware.stage_serial_share(stage)
+    return serial + (1 - serial) / throughput(hardware.host, threads)
 
 
 def stage_demand(
@@ -142,8 +148,8 @@ class Machine:
     def demand(self, effect: Compute) -> tuple[float, Demand]:
         """Seconds that a CPU stage takes alone with its threads, and what it asks of the host.
 
-        With the profile's threads n: t = work / rate. With others the core seconds stay the same:
-        t' = t · throughput(n) / throughput(threads). Traffic by the stage table, over that time. The working set of a
+        With the profile's threads n: t = work / rate. With others the core seconds stay the same, but for the part s that
+        one thread does alone: t' = t · T(threads) / T(n), T(n) = s + (1 − s) / throughput(n). Traffic by the stage table, over that time. The working set of a
         pool is the buckets of a Pippenger MSM over each thread's part of the points.
         """
         key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
@@ -155,7 +161,7 @@ class Machine:
             default = hardware.stage_threads(stage)
             threads = effect.threads or default
             alone_s = row.work(shape, part) / hardware.rate(stage, shape.domain)
-            alone_s *= self.processor.throughput(default) / self.processor.throughput(threads)
+            alone_s *= pool_seconds(hardware, stage, threads) / pool_seconds(hardware, stage, default)
             self._demands[key] = alone_s, stage_demand(hardware, shape, stage, part, threads, alone_s)
         return self._demands[key]
 
@@ -199,6 +205,11 @@ class Machine:
         while self.hardware.transfer.pin_delays_launches and (now_ns := self.changing_ns()) > since_ns:
             yield self.env.timeout(now_ns - since_ns)
             since_ns = now_ns
+
+    def before_launch(self) -> Lasting:
+        """What a thread does before it launches a stage; the device may be idle meanwhile."""
+        if self.hardware.device.between_s:
+            yield self.processor.run(self.hardware.device.between_s, _LAUNCHING).done
 
     def begin_launch(self, effect: Launch) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
         """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn.

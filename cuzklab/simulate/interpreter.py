@@ -206,6 +206,8 @@ class Interpreter:
         if actor.pending_fault is not None:
             fault, actor.pending_fault = actor.pending_fault, None
             raise fault
+        if type(effect) is Launch:
+            yield from self.machine.before_launch()
         if self.world.may_go(actor.name, effect):
             actor.requested_ns, actor.holder_at_request = self.env.now, ""
             try:

@@ -18,6 +18,8 @@ from cuzklab.trace import Run
 from cuzklab.trace.metrics import union_length
 
 _LOCKING = ("pin", "unpin")
+# Who waits for an idle device has to get the interpreter's lock, which the thread that launches has until it waits again.
+_NOTICE = 2.0
 _NOTHING = np.zeros((0, 2), np.int64)
 
 
@@ -85,16 +87,16 @@ def typical(stages: pd.DataFrame, cores: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by stage, part and domain: lasted_s, kernels_s, link_s, and launch_s, the gap before it included.
+        Indexed by stage, part and domain: lasted_s, kernels_s, link_s, and launch_s.
     """
     keys = ["stage", "part", "domain"]
     calm = stages[(stages["threads"] < cores) & ~stages["disturbed"]]
     crowded = stages[~stages.set_index(keys).index.isin(calm.set_index(keys).index)]
     faster = crowded[crowded["lasted_s"] <= crowded.groupby(keys)["lasted_s"].transform("median")]
-    found = pd.concat((calm, faster)).groupby(keys)[["lasted_s", "gap_s", "kernels_s", "link_s"]].median()
+    found = pd.concat((calm, faster)).groupby(keys)[["lasted_s", "kernels_s", "link_s"]].median()
     there_s = found[["kernels_s", "link_s"]].max(axis=1)
-    found["launch_s"] = (found["lasted_s"] - there_s).clip(lower=1e-6) + found["gap_s"].fillna(0.0)
-    return found.drop(columns="gap_s")
+    found["launch_s"] = (found["lasted_s"] - there_s).clip(lower=1e-6)
+    return found
 
 
 def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str, dict[int, float]], dict[str, float]]:
@@ -105,14 +107,15 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     seconds : dict
         Of kernels, by stage and domain; all parts together.
     constants : dict
-        `launch.STAGE` and `host.wakeup_penalty`.
+        `launch.STAGE`, `device.between_s`, `device.idle_s` and `host.wakeup_penalty`.
     """
     usual = typical(stages, hardware.host.cores)
     seconds: dict[str, dict[int, float]] = {}
     for (stage, domain), kernels_s in usual["kernels_s"].groupby(["stage", "domain"]):
         seconds.setdefault(stage, {})[domain] = float(kernels_s.sum())
     constants = {f"launch.{stage}": float(rows.mean()) for stage, rows in usual["launch_s"].groupby("stage")}
-    constants["device.idle_s"] = float(stages["gap_s"].median())
+    constants["device.between_s"] = float(stages["gap_s"].median())
+    constants["device.idle_s"] = _NOTICE * constants["device.between_s"]
     constants["host.wakeup_penalty"] = _wakeup_penalty(stages, usual, hardware.host.hardware_threads)
     return seconds, constants
 

@@ -14,8 +14,8 @@ from typing import Any
 import cuzklab.policies as policies
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, load_hardware, scaled_workload
+from cuzklab.simulate.costs import pool_seconds
 from cuzklab.simulate.fit import Constant, Problem, Target, identity_of
-from cuzklab.simulate.host import throughput
 from cuzklab.simulate.measured import measured_constants
 from cuzklab.simulate.simulation import Simulation, simulate
 from cuzklab.stages import CircuitShape
@@ -130,7 +130,7 @@ def _with_threads(hardware: Hardware, threads: int) -> Hardware:
     changed = {}
     for stage in POOLED:
         before = known.get(stage, 1)
-        faster = throughput(hardware.host, threads) / throughput(hardware.host, before)
+        faster = pool_seconds(hardware, stage, before) / pool_seconds(hardware, stage, threads)
         changed |= {f"threads.{stage}": threads, f"rates.{stage}": hardware.constant(f"rates.{stage}") * faster}
     return hardware.with_constants(changed)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from cuzklab.profiles import LOG2_DOMAIN, Hardware
 from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
+from cuzklab.simulate.costs import pool_seconds
 from cuzklab.simulate.host import throughput
 from cuzklab.simulate.launching import device_constants, stages_on_device
 from cuzklab.stages import STAGES, CircuitShape
@@ -44,7 +45,8 @@ def measured_constants(runs: Sequence[Run], shapes: Sequence[CircuitShape], base
     observed = observe(runs, [shape.domain for shape in shapes], kernels=base.device.kernels_on_host)
     alone = measure_alone(observed, by_domain, machine)
     constants = _copies(runs, shapes) | dict(alone.shares) | _host_work(alone, by_domain) | _spreads(alone, base)
-    seconds = _cpu_seconds(alone, observed, machine)
+    constants |= _serial_shares(alone, base)
+    seconds = _cpu_seconds(alone, observed, base.with_constants(constants))
     stages = stages_on_device(runs, shapes, observed, machine)
     if base.device.kernels_on_host:
         seconds |= _emulated_seconds(alone, by_domain, machine)
@@ -108,14 +110,32 @@ def _rates(
     return found
 
 
+def _serial_shares(alone: Alone, base: Hardware) -> dict[str, float]:
+    """Parts of stages that one thread does alone, of the profile's, where the runs had pools of several sizes.
+
+    T(n) = T(1) · (s + (1 − s) / throughput(n)) is linear in T(1) · s and T(1) · (1 − s).
+    """
+    found = {}
+    for stage in base.serial_share.values if base.serial_share else ():
+        by_domain: dict[int, list[tuple[float, float]]] = {}
+        for kind, seconds in alone.seconds.items():
+            if kind.name == stage:
+                by_domain.setdefault(kind.domain, []).append((1 / throughput(base.host, kind.threads), seconds))
+        several = [ones for ones in by_domain.values() if len(ones) > 1]
+        if several:
+            slopes = [np.polyfit(*np.transpose(ones), 1) for ones in several]
+            found[f"serial_share.{stage}"] = float(np.clip(np.mean([c / (m + c) for m, c in slopes]), 0.0, 1.0))
+    return found
+
+
 def _cpu_seconds(alone: Alone, observed: Observed, hardware: Hardware) -> dict[str, dict[int, float]]:
     """Of CPU stages with the profile's threads, by stage and domain."""
     counts = np.bincount([one.kind for one in observed.activities], minlength=len(observed.kinds))
     found: dict[str, dict[int, list[tuple[float, int]]]] = {}
     for kind, count in zip(observed.kinds, counts.tolist(), strict=True):
         if kind.name in STAGES and STAGES[kind.name].processor == "cpu":
-            of_profile = throughput(hardware.host, hardware.stage_threads(kind.name))
-            alone_s = alone.seconds[kind] * throughput(hardware.host, kind.threads) / of_profile
+            of_profile = pool_seconds(hardware, kind.name, hardware.stage_threads(kind.name))
+            alone_s = alone.seconds[kind] * of_profile / pool_seconds(hardware, kind.name, kind.threads)
             found.setdefault(kind.name, {}).setdefault(kind.domain, []).append((alone_s, count))
     return {
         stage: {domain: sum(s * n for s, n in ones) / sum(n for _, n in ones) for domain, ones in by_size.items()}
