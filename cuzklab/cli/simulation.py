@@ -178,6 +178,7 @@ def _calibrate(
     print_table(found.figure_rows())
     print("constants: the interval is over near-equal fits; what is marked the data cannot tell")
     print_table(found.constant_rows())
-    print(f"near-equal fits: {len(found.fit.members)}, the best and the most different ones")
-    print_table(found.member_rows())
+    if rows := found.member_rows():
+        print(f"near-equal fits: {len(found.fit.members)}, the best and the most different ones")
+        print_table(rows)
     print(f"profile  {found.place}")

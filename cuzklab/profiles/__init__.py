@@ -34,6 +34,7 @@ from cuzklab.profiles.workloads import (
 )
 
 __all__ = [
+    "LOG2_DOMAIN",
     "MAX_LOG2_DOMAIN",
     "MIN_LOG2_DOMAIN",
     "PAGEABLE_COPY",

@@ -76,7 +76,7 @@ def read_calibration(path: Path, document: Mapping[str, Any], hardware: Any) -> 
         if (
             not isinstance(member, list)
             or len(member) != len(constants)
-            or not all(type(value) in (int, float) and 0 <= value < 2**62 for value in member)
+            or not all(type(value) in (int, float) and abs(value) < 2**62 for value in member)
         ):
             raise BadInput(f"{path}: field calibration.members: member {number} must have {len(constants)} numbers")
     values = tuple(tuple(float(value) for value in member) for member in members)

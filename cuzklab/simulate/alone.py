@@ -1,8 +1,8 @@
 """What the stages of live runs take alone, from traces in which they competed for the host.
 
-A trace says which CPU stages, pageable copies and page-lockings ran beside each at any time. The rate at which the model
-lets a stage advance beside those (`cuzklab.simulate.host.rates`), summed over the time that it took, is the time that it
-takes alone:
+A trace says which CPU stages, pageable copies and page-lockings ran beside each at any time. The rate at which the
+model lets a stage advance beside those (`cuzklab.simulate.host.rates`), summed over the time that it took, is the time
+that it takes alone:
 
     alone_i = ∫ rate(what runs beside stage i at t) dt
 
@@ -17,6 +17,7 @@ of one kind come out alike, however crowded the host was: minimised is
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -60,13 +61,16 @@ class Crowd:
     edges: np.ndarray
     states: np.ndarray
 
-    def mean(self, start: int, end: int, values: np.ndarray) -> float:
-        """Mean over a time of something that each state has a value of."""
+    def between(self, start: int, end: int) -> tuple[slice, np.ndarray]:
+        """The states that a time meets, and how many nanoseconds of each."""
         first, last = np.searchsorted(self.edges, (start, end), "right")
-        first, last = max(first - 1, 0), min(last, len(self.states))
-        cuts = np.clip(self.edges[first : last + 1], start, end)
-        weights = np.diff(cuts)
-        return float(weights @ values[first:last] / weights.sum()) if weights.sum() else float(values[first])
+        first, last = max(int(first) - 1, 0), min(int(last), len(self.states))
+        return slice(first, last), np.diff(np.clip(self.edges[first : last + 1], start, end))
+
+    def mean(self, start: int, end: int, values: np.ndarray) -> float:
+        """Mean over a time of something that each state has a value of; 0 outside of what was recorded."""
+        met, weights = self.between(start, end)
+        return float(weights @ values[met] / weights.sum()) if weights.sum() else 0.0
 
 
 @dataclass(frozen=True)
@@ -96,12 +100,36 @@ class Observed:
     activities: tuple[Activity, ...]
 
     @cached_property
-    def states(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The different states of all runs, and the number of each run's in it."""
-        every = np.concatenate([crowd.states for crowd in self.crowds])
-        found, numbers = np.unique(every, axis=0, return_inverse=True)
+    def states(self) -> np.ndarray:
+        """The different states of all runs, (states, kinds)."""
+        return self._numbered[0]
+
+    @cached_property
+    def _numbered(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        found, numbers = np.unique(np.concatenate([one.states for one in self.crowds]), axis=0, return_inverse=True)
         cuts = np.cumsum([len(crowd.states) for crowd in self.crowds])[:-1]
         return found, np.split(numbers.ravel(), cuts)
+
+    @cached_property
+    def met_s(self) -> Any:
+        """Seconds that each activity spent in each state, a sparse matrix (activities, states)."""
+        from scipy.sparse import csr_array
+
+        states, numbers = self._numbered
+        rows, columns, seconds = [], [], []
+        for row, one in enumerate(self.activities):
+            met, lasted_ns = self.crowds[one.run].between(one.start, one.end)
+            rows.append(np.full(len(lasted_ns), row))
+            columns.append(numbers[one.run][met])
+            seconds.append(lasted_ns * 1e-9)
+        where = np.concatenate(rows), np.concatenate(columns)
+        return csr_array((np.concatenate(seconds), where), shape=(len(self.activities), len(states)))
+
+    @cached_property
+    def members(self) -> list[np.ndarray]:
+        """The activities of each kind, by their numbers."""
+        kinds = np.array([one.kind for one in self.activities])
+        return [np.flatnonzero(kinds == number) for number in range(len(self.kinds))]
 
     @property
     def threads(self) -> list[np.ndarray]:
@@ -167,7 +195,7 @@ def times_alone(
         demand_of(kind, shapes[kind.domain], hardware, seconds)
         for kind, seconds in zip(observed.kinds, alone_s, strict=True)
     ]
-    states, numbers = observed.states
+    states = observed.states
     by_state = np.zeros(states.shape)
     for row, state in enumerate(states):
         there = np.flatnonzero(state)
@@ -176,15 +204,10 @@ def times_alone(
             running[demands[kind]] = running.get(demands[kind], 0) + int(state[kind])
         advance = dict(zip(running, host.rates(hardware.host, running), strict=True)) if running else {}
         by_state[row, there] = [advance[demands[kind]] for kind in there]
-    of_runs = [by_state[mine] for mine in numbers]
-    return np.array(
-        [
-            observed.crowds[one.run].mean(one.start, one.end, of_runs[one.run][:, one.kind])
-            * (one.end - one.start)
-            * 1e-9
-            for one in observed.activities
-        ]
-    )
+    found = np.empty(len(observed.activities))
+    for kind, mine in enumerate(observed.members):
+        found[mine] = observed.met_s[mine] @ by_state[:, kind]
+    return found
 
 
 @dataclass(frozen=True)
@@ -199,11 +222,14 @@ class Alone:
         Standard deviations of the logarithms.
     shares : mapping of str to float
         The constants that tell how much waits for memory, by their dotted names.
+    prior_left : mapping of str to float
+        Of those: what of the uncertainty before is left; near 1 the runs have told nothing.
     """
 
     seconds: Mapping[Kind, float]
     spreads: Mapping[Kind, float]
     shares: Mapping[str, float]
+    prior_left: Mapping[str, float]
 
 
 def measure_alone(observed: Observed, shapes: Mapping[int, CircuitShape], hardware: Hardware) -> Alone:
@@ -213,10 +239,10 @@ def measure_alone(observed: Observed, shapes: Mapping[int, CircuitShape], hardwa
     """
     from scipy.optimize import least_squares
 
-    kind_of = np.array([one.kind for one in observed.activities])
-    lasted_s = np.array([(one.end - one.start) * 1e-9 for one in observed.activities])
-    members = [kind_of == number for number in range(len(observed.kinds))]
-    names = sorted({f"memory_share.{kind.share_name}" for kind in observed.kinds if kind.share_name in _WAIT_FOR_MEMORY})
+    members, lasted_s = observed.members, observed.met_s.sum(axis=1)
+    names = sorted(
+        {f"memory_share.{kind.share_name}" for kind in observed.kinds if kind.share_name in _WAIT_FOR_MEMORY}
+    )
     names = [name for name in (*names, "host.memory_efficiency") if hardware.constant(name) > 0]
     before = np.array([hardware.constant(name) for name in names])
 
@@ -227,6 +253,7 @@ def measure_alone(observed: Observed, shapes: Mapping[int, CircuitShape], hardwa
         return times_alone(observed, shapes, machine(z), alone_s)
 
     alone_s = np.array([lasted_s[mine].mean() for mine in members])
+    slopes = np.eye(len(names))
     z, highest = np.zeros(len(names)), np.log(1 / before) / _PRIOR + 1e-9
     for _ in range(_ROUNDS):
         spread = np.array([max(0.02, np.log(times(z)[mine]).std()) for mine in members])
@@ -241,15 +268,17 @@ def measure_alone(observed: Observed, shapes: Mapping[int, CircuitShape], hardwa
             return np.concatenate((*parts, z))
 
         if len(names) > 1:
-            z = least_squares(residuals, z, loss="soft_l1", diff_step=0.05, bounds=(-6, highest)).x
+            best = least_squares(residuals, z, loss="soft_l1", diff_step=0.05, bounds=(-6, highest))
+            z, slopes = best.x, best.jac
         found = times(z)
         alone_s = np.array([found[mine].mean() for mine in members])
     found = times(z)
     return Alone(
         {kind: float(found[mine].mean()) for kind, mine in zip(observed.kinds, members, strict=True)},
         {
-            kind: float(np.log(found[mine]).std(ddof=1)) if mine.sum() > 1 else 0.0
+            kind: float(np.log(found[mine]).std(ddof=1)) if len(mine) > 1 else 0.0
             for kind, mine in zip(observed.kinds, members, strict=True)
         },
         {name: machine(z).constant(name) for name in names} if len(names) > 1 else {},
+        dict(zip(names, np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes))).tolist(), strict=True)),
     )

@@ -148,9 +148,10 @@ class Machine:
     def demand(self, effect: Compute) -> tuple[float, Demand]:
         """Seconds that a CPU stage takes alone with its threads, and what it asks of the host.
 
-        With the profile's threads n: t = work / rate. With others the core seconds stay the same, but for the part s that
-        one thread does alone: t' = t · T(threads) / T(n), T(n) = s + (1 − s) / throughput(n). Traffic by the stage table, over that time. The working set of a
-        pool is the buckets of a Pippenger MSM over each thread's part of the points.
+        With the profile's threads n: t = work / rate. With others the core seconds stay the same, but for the part s
+        that one thread does alone: t' = t · T(threads) / T(n), T(n) = s + (1 − s) / throughput(n). Traffic by the stage
+        table, over that time. The working set of a pool is the buckets of a Pippenger MSM over each thread's part of
+        the points.
         """
         key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
         if key not in self._demands:

@@ -18,7 +18,7 @@ from cuzklab.trace import Run
 from cuzklab.trace.metrics import union_length
 
 _LOCKING = ("pin", "unpin")
-# Who waits for an idle device has to get the interpreter's lock, which the thread that launches has until it waits again.
+# Who waits for an idle device has to get the interpreter's lock, which the thread that launches has until it waits.
 _NOTICE = 2.0
 _NOTHING = np.zeros((0, 2), np.int64)
 

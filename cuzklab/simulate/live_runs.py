@@ -1,9 +1,8 @@
-"""Calibration to stored live runs: stage times are measured in them, and what is left is fitted to their figures.
+"""Calibration to stored live runs: what they took is measured in them (`cuzklab.simulate.measured`), nothing is fitted.
 
 A live run of the host backend has an emulated device: its kernels are computed by threads of the machine's CPU, which
 CPU stages compete for, and only its link and its memory are the profile's. So the profile of such a machine says
-``kernels_on_host``. Stage rates, copies, what it takes to launch a stage and how much syntheses spread are taken from
-the runs; free is how much of the stages' time waits for memory.
+``kernels_on_host``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,58 +10,106 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import cuzklab.policies as policies
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, load_hardware, scaled_workload
+from cuzklab.profiles.calibration import THROUGHPUT_KINDS
 from cuzklab.simulate.costs import pool_seconds
-from cuzklab.simulate.fit import Constant, Problem, Target, identity_of
-from cuzklab.simulate.measured import measured_constants
+from cuzklab.simulate.fit import ConstantFit, Fit, Problem, Report, Target
+from cuzklab.simulate.measured import measure
 from cuzklab.simulate.simulation import Simulation, simulate
 from cuzklab.stages import CircuitShape
 from cuzklab.trace import Recorder, Run
 from cuzklab.trace.store import load_run
 
-FREE_CONSTANTS = (Constant("host.memory_efficiency", 0.3, 0.005, 1.0),)
 POOLED = ("synthesis", "b_g2_msm")  # CPU stages that a live run gives its threads
 _NEEDED = ("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "vram_bytes", "workload", "hardware")
 LOCK_WAIT = "lock_wait_s"
-# A wait for locks that is a smaller part of the run than this is not fitted: a few handovers decide it.
+# A wait for locks that is a smaller part of the run than this is not compared: a few handovers decide it.
 LEAST_LOCK_WAIT = 0.05
 
 
-def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tuple[Problem, str]:
-    """The fit to stored live runs, and what it is fitted to, in words.
+def fit_live_runs(
+    folders: Sequence[Path],
+    hardware: str | None = None,
+    seeds: Sequence[int] = (0, 1, 2),
+    replicates: int = 14,
+    report: Report = lambda share, words="": None,
+) -> Fit:
+    """Measure a profile's constants in stored live runs, and how well they are known by a bootstrap over the runs.
+
+    Nothing is fitted to batch averages or waits for locks: they show how well what was measured explains them.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+    hardware : str, optional
+        Profile to start from; what the runs name unless given.
+    seeds : sequence of int
+        Of the simulations whose figures stand beside the measured ones.
+    replicates : int
+        Of the bootstrap: each measures as many runs, drawn with replacement.
+    report : callable (share, words), optional
 
     Raises
     ------
     BadInput
-        A folder holds no live run that ended well, or the runs are of different machines, circuits or threads.
+        A folder holds no live run that ended well, or the runs are of different machines.
     """
     runs = [load_live_run(folder) for folder in folders]
-    for name in ("hardware",):
-        values = {run.info.conditions[name] for run in runs}
-        if len(values) > 1:
-            raise BadInput(f"the runs differ in {name} ({', '.join(map(str, sorted(values)))}); fit one at a time")
+    machines = {run.info.conditions["hardware"] for run in runs}
+    if len(machines) > 1:
+        raise BadInput(f"the runs differ in hardware ({', '.join(sorted(machines))}); calibrate to one at a time")
     base = load_hardware(hardware or runs[0].info.conditions["hardware"])
-    measured = measured_constants(runs, [_shape(run) for run in runs], base)
-    machine = base.with_constants(measured)
-    targets, names = [], []
+    base.rate("synthesis")  # a profile without rates is refused
+    shapes, steps = [_shape(run) for run in runs], replicates + 2
+    report(0.0, f"constants of {len(runs)} runs")
+    measured = measure(runs, shapes, base)
+    machine = base.with_constants(measured.constants)
+    report(1 / steps, "the runs simulated")
+    targets, figures = _beside(runs, machine, seeds)
+    members = [measured.constants]
+    for number in range(replicates):
+        report((2 + number) / steps, f"bootstrap, {number + 1} of {replicates}")
+        drawn = np.random.default_rng(number).integers(len(runs), size=len(runs))
+        again = measure([runs[one] for one in drawn], [shapes[one] for one in drawn], base)
+        members.append({name: again.constants.get(name, value) for name, value in measured.constants.items()})
+    logs = np.log(figures / np.array([target.measured for target in targets]))
+    flow = np.array([target.kind in THROUGHPUT_KINDS for target in targets])
+    scatter, other = (float(np.sqrt(np.mean(logs[one] ** 2))) if one.any() else 0.0 for one in (flow, ~flow))
+    constants = tuple(_constant_fit(name, base, members, measured.prior_left.get(name, 0.0)) for name in members[0])
+    problem = Problem(base, (), targets, lambda machine, seed: (), "", (), tuple(map(identity_of_run, runs)))
+    return Fit(problem, constants, figures, logs, tuple(members), (), scatter, other or scatter, len(targets))
+
+
+def measured_machine(runs: Sequence[Run], hardware: str | None = None) -> Hardware:
+    """The runs' machine, or the one of that name, with the constants that they tell."""
+    base = load_hardware(hardware or str(runs[0].info.conditions["hardware"]))
+    base.rate("synthesis")  # a profile without rates is refused
+    return base.with_constants(measure(runs, [_shape(run) for run in runs], base).constants)
+
+
+def _constant_fit(name: str, base: Hardware, members: Sequence[Mapping[str, float]], prior_left: float) -> ConstantFit:
+    low, high = np.quantile([member[name] for member in members], (0.05, 0.95)).tolist()
+    return ConstantFit(name, base.constant(name), members[0][name], low, high, prior_left, "")
+
+
+def _beside(runs: Sequence[Run], machine: Hardware, seeds: Sequence[int]) -> tuple[tuple[Target, ...], np.ndarray]:
+    """Measured figures of the runs, and simulated ones, means over seeds."""
+    targets, figures, known = [], [], {}
     for run in runs:
-        for figure, value in run_figures(run).items():
-            if figure == LOCK_WAIT and value < LEAST_LOCK_WAIT * run_figures(run)["wall_s"]:
+        key = str(sorted(run.info.conditions.items()))
+        if key not in known:
+            known[key] = [simulation_figures(simulate_run(run, machine, seed)) for seed in seeds]
+        measured = run_figures(run)
+        for figure, kind in (("batch_average_s", "batch_average"), (LOCK_WAIT, "duration")):
+            if figure == LOCK_WAIT and measured[figure] < LEAST_LOCK_WAIT * measured["wall_s"]:
                 continue
-            if figure in ("batch_average_s", LOCK_WAIT):
-                targets.append(Target(f"{run.name}: {figure}", value, 0.05))
-                names.append((run.name, figure))
-
-    def simulated(one: Hardware, seed: int) -> list[float]:
-        found = {run.name: simulation_figures(simulate_run(run, one, seed)) for run in runs}
-        return [found[name].get(figure, float("nan")) for name, figure in names]
-
-    identity = identity_of([(run.info.conditions, run.info.created) for run in runs], measured)
-    free = tuple(constant for constant in FREE_CONSTANTS if machine.constant(constant.name) > 0)
-    names_of_runs = tuple(identity_of_run(run) for run in runs)
-    return Problem(machine, free, tuple(targets), simulated, identity, tuple(measured), names_of_runs), f"{len(runs)} live runs"
+            targets.append(Target(f"{run.name}: {figure}", measured[figure], 0.05, kind=kind))
+            figures.append(np.mean([one.get(figure, np.nan) for one in known[key]]))
+    return tuple(targets), np.array(figures)
 
 
 def load_live_run(folder: Path, *, failed_too: bool = False) -> Run:

@@ -9,6 +9,7 @@ log(rate) over log(domain), where the runs are of several sizes; where they are 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,8 +30,16 @@ _DRIVER_CALLS = {
 }
 
 
-def measured_constants(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware) -> dict[str, float]:
-    """Constants by their dotted names: those that the runs tell of those that the profile can have.
+@dataclass(frozen=True)
+class Measured:
+    """Constants by their dotted names, and of those that are inferred what of the uncertainty before is left."""
+
+    constants: Mapping[str, float]
+    prior_left: Mapping[str, float]
+
+
+def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware) -> Measured:
+    """What the runs tell of the constants that the profile has.
 
     Parameters
     ----------
@@ -41,11 +50,16 @@ def measured_constants(runs: Sequence[Run], shapes: Sequence[CircuitShape], base
         What is not in the runs stays as it is there.
     """
     by_domain = {shape.domain: shape for shape in shapes}
-    machine = base.with_constants(_copies(runs, shapes))
+    constants = _copies(runs, shapes)
+    machine = base.with_constants(constants)
     observed = observe(runs, [shape.domain for shape in shapes], kernels=base.device.kernels_on_host)
     alone = measure_alone(observed, by_domain, machine)
-    constants = _copies(runs, shapes) | dict(alone.shares) | _host_work(alone, by_domain) | _spreads(alone, base)
-    constants |= _serial_shares(alone, base)
+    constants |= {
+        **alone.shares,
+        **_host_work(alone, by_domain),
+        **_spreads(alone, base),
+        **_serial_shares(alone, base),
+    }
     seconds = _cpu_seconds(alone, observed, base.with_constants(constants))
     stages = stages_on_device(runs, shapes, observed, machine)
     if base.device.kernels_on_host:
@@ -54,10 +68,8 @@ def measured_constants(runs: Sequence[Run], shapes: Sequence[CircuitShape], base
     elif len(stages):
         on_device, launching = device_constants(stages, machine)
         seconds |= on_device
-        constants |= _known(launching, base)
-        constants |= _calls(runs)
-    constants |= _rates(seconds, by_domain, base)
-    return constants
+        constants |= _known(launching, base) | _calls(runs)
+    return Measured(constants | _rates(seconds, by_domain, base), alone.prior_left)
 
 
 def _calls(runs: Sequence[Run]) -> dict[str, float]:
@@ -167,10 +179,14 @@ def _host_work(alone: Alone, by_domain: Mapping[int, CircuitShape]) -> dict[str,
     names = {"pin": "transfer.pin_s_per_byte", "unpin": "transfer.unpin_s_per_byte"}
     found = {}
     for what, name in names.items():
-        each = [seconds / by_domain[kind.domain].abc_bytes for kind, seconds in alone.seconds.items() if kind.name == what]
+        each = [
+            seconds / by_domain[kind.domain].abc_bytes for kind, seconds in alone.seconds.items() if kind.name == what
+        ]
         if each:
             found[name] = float(np.mean(each))
-    each = [by_domain[kind.domain].abc_bytes / seconds for kind, seconds in alone.seconds.items() if kind.name == "upload"]
+    each = [
+        by_domain[kind.domain].abc_bytes / seconds for kind, seconds in alone.seconds.items() if kind.name == "upload"
+    ]
     if each:
         found["transfer.pageable_bytes_per_s"] = float(np.mean(each))
     return found
@@ -186,10 +202,10 @@ def _spreads(alone: Alone, base: Hardware) -> dict[str, float]:
 
 
 def _copies(runs: Sequence[Run], shapes: Sequence[CircuitShape]) -> dict[str, float]:
-    """The rate of copies from pinned memory: of uploads by themselves, since stages stream on their own streams."""
+    """The rate of copies from pinned memory, the median of uploads: what stages stream waits for more than the link."""
     rates = []
     for run, shape in zip(runs, shapes, strict=True):
         copies = run.table("transfers")
         copies = copies[copies["pinned"] & copies["stream"].str.endswith(".upload")]
         rates += (shape.abc_bytes / ((copies["end"] - copies["start"]) * 1e-9)).tolist()
-    return {"transfer.pinned_bytes_per_s": float(1 / np.mean(1 / np.array(rates)))} if rates else {}
+    return {"transfer.pinned_bytes_per_s": float(np.median(rates))} if rates else {}

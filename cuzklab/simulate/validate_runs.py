@@ -1,8 +1,8 @@
 """A profile against live runs: every kind of run with what was measured, what is simulated, and the error.
 
-Runs under one set of conditions are one kind. Those that the profile was fitted to are counted apart: where some runs of
-a kind were fitted, what is compared is the mean of the others, which are repetitions of them; where none was, it is a
-prediction.
+Runs under one set of conditions are one kind. Those that the profile was fitted to are counted apart: where some runs
+of a kind were fitted, what is compared is the mean of the others, which are repetitions of them; where none was, it is
+a prediction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -165,7 +165,9 @@ def _compare(runs: Sequence[Run], hardware: Hardware, seeds: Sequence[int], memb
     if {*outcomes, *simulated} == {"ok"}:
         fits = calibration.members[1 : members + 1] if calibration else ()
         near = [
-            simulation_figures(simulate_run(runs[0], hardware.with_constants(calibration.member(number + 1)), 100 + number))
+            simulation_figures(
+                simulate_run(runs[0], hardware.with_constants(calibration.member(number + 1)), 100 + number)
+            )
             for number in range(len(fits))
         ]
         measured = [run_figures(run) for run in compared]
@@ -187,7 +189,9 @@ def _words(run: Run) -> str:
     """The conditions by which runs usually differ."""
     conditions = run.info.conditions
     defaults = policies.options_of(policies.load(run.info.policy).module)
-    options = [f"{name} {conditions[name]}" for name in defaults if conditions.get(name, defaults[name]) != defaults[name]]
+    options = [
+        f"{name} {conditions[name]}" for name in defaults if conditions.get(name, defaults[name]) != defaults[name]
+    ]
     card = format_size(int(conditions.get("vram_equivalent_bytes", conditions["vram_bytes"])))
     size = str(conditions["workload"]).replace("porep-shaped-", "2^")
     numbers = [f"{name} {conditions[name]}" for name in ("gw", "pw", "gt", "c")]
