@@ -256,9 +256,10 @@ def test_derived_machines_have_the_fitted_constants(name):
     assert {one: derived.constant(one) for one in names} == {one: fitted.constant(one) for one in names}
 
 
-def test_the_calibrated_profile_is_the_start_with_the_best_fit():
-    fitted, start = profiles.load_hardware("rtx5070ti-7995wx"), profiles.load_hardware("rtx5070ti-7995wx-start")
+@pytest.mark.parametrize("name", ["rtx5070ti-7995wx", "h200-16core-live"])
+def test_the_calibrated_profile_is_the_start_with_the_best_fit(name):
+    fitted, start = profiles.load_hardware(name), profiles.load_hardware(f"{name}-start")
     best = start.with_constants(fitted.calibration.member(0))
     same = {"title": fitted.title, "calibration": fitted.calibration, "digest": fitted.digest, "name": fitted.name}
     assert replace(best, **same) == fitted
-    assert "simulate --calibrate --hardware rtx5070ti-7995wx-start" in fitted.calibration.source
+    assert f"simulate --calibrate --hardware {name}-start" in fitted.calibration.source

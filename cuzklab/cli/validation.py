@@ -32,7 +32,7 @@ def validate(
     Repetitions of a run stand in one row. Runs that the profile was fitted to are counted apart: rows are predictions
     where none was, and repetitions where the profile was fitted to others under the same conditions.
 
-    cuzklab simulate --calibrate runs/*-r1 --hardware h200-16core-live -o mine.toml
+    cuzklab simulate --calibrate runs/*-r1 --hardware h200-16core-live-start -o mine.toml
 
     cuzklab validate runs --hardware mine.toml
     """
@@ -48,7 +48,7 @@ def validate(
         emit({"hardware": machine.name, "kinds": [kind.to_json() for kind in kinds], "summary": lines})
         return
     print(f"SIMULATION on {machine.name} beside live runs; measured: mean of the runs; errors: simulated over measured")
-    print_table([_row(kind) for kind in kinds])
+    print_table([_row(kind) for kind in kinds if kind.figures])
     failed = [kind for kind in kinds if not kind.figures]
     for kind in failed:
         print(f"{kind.words}: measured {', '.join(kind.outcomes)}; simulated {', '.join(kind.simulated_outcomes)}")

@@ -5,7 +5,7 @@ What each constant does in the model, with its formula, stands in `cuzklab.simul
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +287,13 @@ _STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] 
     "launch": (set(STAGES) - _CPU_STAGES, set(), float, {}),
     "size_exponent": (set(STAGES) | {LOG2_DOMAIN}, {LOG2_DOMAIN}, float, {"least": -2, "most": 64}),
 }
+
+
+def may_stand(section: str, key: str) -> bool:
+    """Whether a profile's section may have such a field."""
+    if section in SECTIONS:
+        return key in {one.name for one in fields(SECTIONS[section])}
+    return section in _STAGE_TABLES and key in _STAGE_TABLES[section][0]
 
 
 def hardware_names() -> tuple[str, ...]:

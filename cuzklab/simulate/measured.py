@@ -65,6 +65,8 @@ def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware)
     if base.device.kernels_on_host:
         seconds |= _emulated_seconds(alone, by_domain, machine)
         constants["device.launch_s"] = max(1e-6, float((stages["lasted_s"] - stages["extent_s"]).mean()))
+        constants["device.between_s"] = float(stages["gap_s"].mean())
+        constants |= _calls(runs)
     elif len(stages):
         on_device, launching = device_constants(stages, machine)
         seconds |= on_device
