@@ -219,7 +219,7 @@ class Alone:
     seconds : mapping of Kind to float
         Arithmetic means, since throughput is made of sums.
     spreads : mapping of Kind to float
-        Standard deviations of the logarithms.
+        Standard deviations of the logarithms within a run; how runs differ from each other moves all stages alike.
     shares : mapping of str to float
         The constants that tell how much waits for memory, by their dotted names.
     prior_left : mapping of str to float
@@ -272,13 +272,21 @@ def measure_alone(observed: Observed, shapes: Mapping[int, CircuitShape], hardwa
             z, slopes = best.x, best.jac
         found = times(z)
         alone_s = np.array([found[mine].mean() for mine in members])
-    found = times(z)
+    found, runs = times(z), np.array([one.run for one in observed.activities])
     return Alone(
         {kind: float(found[mine].mean()) for kind, mine in zip(observed.kinds, members, strict=True)},
         {
-            kind: float(np.log(found[mine]).std(ddof=1)) if len(mine) > 1 else 0.0
+            kind: _within_runs(np.log(found[mine]), runs[mine])
             for kind, mine in zip(observed.kinds, members, strict=True)
         },
         {name: machine(z).constant(name) for name in names} if len(names) > 1 else {},
         dict(zip(names, np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes))).tolist(), strict=True)),
     )
+
+
+def _within_runs(logs: np.ndarray, runs: np.ndarray) -> float:
+    """Standard deviation around each run's own mean, over all runs together; 0 where no run has two."""
+    _, numbers, counts = np.unique(runs, return_inverse=True, return_counts=True)
+    freedom = len(logs) - len(counts)
+    means = np.bincount(numbers, logs) / counts
+    return float(np.sqrt(((logs - means[numbers]) ** 2).sum() / freedom)) if freedom else 0.0

@@ -202,7 +202,7 @@ class Machine:
         return self._changed_ns + going_on
 
     def delayed(self, since_ns: int) -> Lasting:
-        """The time that a stage has lost to changes of mappings, given `changing_ns` when it was launched."""
+        """The time that a stage or a call has lost to changes of mappings, given `changing_ns` when it began."""
         while self.hardware.transfer.pin_delays_launches and (now_ns := self.changing_ns()) > since_ns:
             yield self.env.timeout(now_ns - since_ns)
             since_ns = now_ns
@@ -233,6 +233,12 @@ class Machine:
             self._mappings.leave()
         if turn is not None:
             self._emulated[index].release(turn)
+
+    def driver_call(self, seconds: float) -> Lasting:
+        """A call of the driver; like a launch it makes no progress while mappings are changed."""
+        since_ns = self.changing_ns()
+        yield self.pause(seconds)
+        yield from self.delayed(since_ns)
 
     def call_setup(self, partition: Partition) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""
@@ -301,21 +307,21 @@ def free_host(machine: Machine, effect: FreeHost) -> Lasting:
 def alloc(machine: Machine, effect: Alloc) -> Lasting:
     """A constant, whatever the size; from the pool it is cheaper."""
     device = machine.hardware.device
-    yield machine.pause(device.pooled_s if effect.pooled else device.alloc_s)
+    yield from machine.driver_call(device.pooled_s if effect.pooled else device.alloc_s)
 
 
 def free(machine: Machine, effect: Free) -> Lasting:
     device = machine.hardware.device
-    yield machine.pause(device.pooled_s if effect.buffer.pooled else device.free_s)
+    yield from machine.driver_call(device.pooled_s if effect.buffer.pooled else device.free_s)
 
 
 def trim_pool(machine: Machine, effect: TrimPool) -> Lasting:
     """A constant; the wait for an idle device comes before it."""
-    yield machine.pause(machine.hardware.device.trim_s)
+    yield from machine.driver_call(machine.hardware.device.trim_s)
 
 
 def device_sync(machine: Machine, effect: DeviceSync) -> Lasting:
-    yield machine.pause(machine.hardware.device.sync_s)
+    yield from machine.driver_call(machine.hardware.device.sync_s)
 
 
 COSTS: dict[type[Effect], Callable[[Machine, Any], Lasting]] = {

@@ -77,6 +77,14 @@ def _calling(spans: pd.DataFrame) -> pd.DataFrame:
     return spans[spans["category"].isin(("gpu", "memory", "transfer"))]
 
 
+def undisturbed(spans: pd.DataFrame) -> pd.DataFrame:
+    """Spans beside which no other partition's pages were locked or unlocked."""
+    locking = spans[spans["name"].isin(_LOCKING)]
+    starts, ends, owners = locking["start"].to_numpy(), locking["end"].to_numpy(), locking["partition"].to_numpy()
+    meets = (starts < spans["end"].to_numpy()[:, None]) & (ends > spans["start"].to_numpy()[:, None])
+    return spans[~(meets & (owners != spans["partition"].to_numpy()[:, None])).any(axis=1)]
+
+
 def _overlaps(intervals: np.ndarray, start: int, end: int) -> bool:
     return bool(((intervals[:, 0] < end) & (intervals[:, 1] > start)).any())
 

@@ -17,7 +17,7 @@ from cuzklab.profiles import LOG2_DOMAIN, Hardware
 from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
 from cuzklab.simulate.costs import pool_seconds
 from cuzklab.simulate.host import throughput
-from cuzklab.simulate.launching import device_constants, stages_on_device
+from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
 
@@ -75,14 +75,14 @@ def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware)
 
 
 def _calls(runs: Sequence[Run]) -> dict[str, float]:
-    """What calls of the driver take a partition: medians, as crowded hosts are rare among them.
+    """What calls of the driver take a partition, while nobody changes mappings: medians, as few are on a crowded host.
 
     A partition has one buffer that is not from the pool, in all designs; what its pooled ones take is counted to it.
     From the start of a call to what is first done in it is what the engine itself adds.
     """
     each: dict[str, list[float]] = {}
     for run in runs:
-        spans = run.table("spans")
+        spans = undisturbed(run.table("spans"))
         lasted = (spans["end"] - spans["start"]).groupby([spans["name"], spans["partition"]]).sum()
         for name, constant in _DRIVER_CALLS.items():
             if name in lasted.index.get_level_values(0):
