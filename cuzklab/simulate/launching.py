@@ -122,7 +122,8 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     for (stage, domain), kernels_s in usual["kernels_s"].groupby(["stage", "domain"]):
         seconds.setdefault(stage, {})[domain] = float(kernels_s.sum())
     constants = {f"launch.{stage}": float(rows.mean()) for stage, rows in usual["launch_s"].groupby("stage")}
-    constants["device.between_s"] = float(stages["gap_s"].median())
+    gaps = stages["gap_s"].dropna()
+    constants["device.between_s"] = float(gaps.median()) if len(gaps) else 0.0
     constants["device.idle_s"] = _NOTICE * constants["device.between_s"]
     constants["host.wakeup_penalty"] = _wakeup_penalty(stages, usual, hardware.host.hardware_threads)
     return seconds, constants

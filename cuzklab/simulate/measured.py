@@ -65,7 +65,8 @@ def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware)
     if base.device.kernels_on_host:
         seconds |= _emulated_seconds(alone, by_domain, machine)
         constants["device.launch_s"] = max(1e-6, float((stages["lasted_s"] - stages["extent_s"]).mean()))
-        constants["device.between_s"] = float(stages["gap_s"].mean())
+        gaps = stages["gap_s"].dropna()
+        constants["device.between_s"] = float(gaps.mean()) if len(gaps) else 0.0
         constants |= _calls(runs)
     elif len(stages):
         on_device, launching = device_constants(stages, machine)
@@ -90,7 +91,7 @@ def _calls(runs: Sequence[Run]) -> dict[str, float]:
         begun = spans[spans["category"] == "call"].set_index("partition")["start"]
         inside = spans[(spans["category"] != "call") & (spans["name"] != "synthesis")]
         each.setdefault("engine.pickup_s", []).extend((inside.groupby("partition")["start"].min() - begun).dropna())
-    return {name: float(np.median(lasted)) * 1e-9 for name, lasted in each.items()}
+    return {name: float(np.median(lasted)) * 1e-9 for name, lasted in each.items() if lasted}
 
 
 def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
