@@ -202,7 +202,7 @@ def times_alone(
         running: dict[Demand, int] = {}
         for kind in there:
             running[demands[kind]] = running.get(demands[kind], 0) + int(state[kind])
-        advance = dict(zip(running, host.rates(hardware.host, running), strict=True)) if running else {}
+        advance = dict(zip(running, host.rates(hardware.host, list(running.items())), strict=True)) if running else {}
         by_state[row, there] = [advance[demands[kind]] for kind in there]
     found = np.empty(len(observed.activities))
     for kind, mine in enumerate(observed.members):

@@ -20,7 +20,7 @@ A job is a stage of n threads that alone takes a known time. While it runs, it a
 Where c, t, y, p, κ, w come from: `[host]` of the profile; m: its `[memory_share]`; traffic: the stage table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -63,16 +63,16 @@ def throughput(host: Host, threads: int) -> float:
     return host.cores * (1 + (host.smt_yield - 1) * (sharing / extra if extra else 0.0))
 
 
-def rates(host: Host, running: Mapping[Demand, int]) -> list[float]:
-    """Rate at which a job of each demand advances, where so many jobs of each run; 1 is that of a job alone."""
+def rates(host: Host, running: Sequence[tuple[Demand, int]]) -> list[float]:
+    """Rate at which a job of each demand advances, where so many of each run; 1 is that of a job alone."""
     threads, traffic, cache = 0, 0.0, 0.0
-    for demand, count in running.items():
+    for demand, count in running:
         threads += count * demand.threads
         traffic += count * demand.traffic_bytes_per_s
         cache += count * demand.cache_share
     share, bandwidth = throughput(host, threads) / threads, host.shared_bandwidth_bytes_per_s
     found = []
-    for demand in running:
+    for demand, _ in running:
         rate = share
         if demand.threads > 1:
             rate *= demand.threads / throughput(host, demand.threads)
@@ -161,7 +161,7 @@ class Processor:
         self._groups = {demand: group for demand, group in self._groups.items() if group.jobs}
         if not self._groups:
             return
-        running = {demand: len(group.jobs) for demand, group in self._groups.items()}
+        running = [(demand, len(group.jobs)) for demand, group in self._groups.items()]
         first_s = float("inf")
         for group, rate in zip(self._groups.values(), rates(self._host, running), strict=True):
             if not rate:
