@@ -228,6 +228,6 @@ def _real() -> Place:
             "physical_peak_bytes": device.physical_bytes,
             "clock_uncertainty_ns": device.clock_uncertainty_ns,
             "launch_latency_ns": device.launch_ns,
-            "events_recorded": device.events.recorded,
+            "events_watching": device.events.watching,
         },
     )

@@ -34,7 +34,8 @@ class RecordingCost:
     ratio_low, ratio_high : float
         95 % bootstrap interval of that median over pairs.
     rows : dict
-        Recorded rows by table, of one run, and ``events`` that were put around its kernels and copies on a GPU.
+        Recorded rows by table, of one run, and ``events`` that were put around its kernels and copies on a GPU; those
+        that a stage waits for would be there unwatched, and do not count.
     share : float
         What those rows and events cost, by the cost of each, of a recorded run's median time.
     bound_share : float
@@ -95,7 +96,7 @@ def cost_of_recording(
         )  # fmt: skip
         if result.outcome != "ok":
             raise RuntimeError(f"a run ended with {result.outcome}: {result.explanation}")
-        return result.wall_s, result.recorder, sum(device.get("events_recorded", 0) for device in result.devices)
+        return result.wall_s, result.recorder, sum(device.get("events_watching", 0) for device in result.devices)
 
     _, recorder, events = once(True)
     assert recorder is not None

@@ -135,6 +135,25 @@ def test_consecutive_kernels_share_the_event_between_them(software):
     assert {id(events.take()) for _ in range(10)} == {id(event) for event in taken}
 
 
+def test_copies_of_a_stream_share_the_event_before_them_and_those_that_are_waited_for_cost_nothing(software):
+    events = observe.Events(software_cupy.cuda)
+    one, other = software_cupy.cuda.Stream(), software_cupy.cuda.Stream()
+    with observe.observed(events, one) as seen:
+        for size, stream, needed in ((1, one, True), (2, other, False), (3, one, True)):
+            observe.end_copy(size, stream, observe.begin_copy(stream), needed=needed)
+    first, second, third = seen.copies
+    assert [size for size, _, _ in seen.copies] == [1, 2, 3]
+    assert first[1] is third[1] and second[1] is not first[1]
+    assert len({id(event) for event in seen.taken}) == len(seen.taken) == 5
+    seen.forget()
+    assert events.watching == 3 and not seen.needed and not seen.copying
+
+
+def test_nothing_is_recorded_of_copies_that_nobody_watches(software):
+    stream = software_cupy.cuda.Stream()
+    assert observe.begin_copy(stream) is None and observe.end_copy(8, stream, None, needed=True) is None
+
+
 def test_sums_left_for_the_host_are_added_up_there(software):
     one = fp_constant(1).reshape(-1)
     points = host.fixed_base_g1(ints_to_limbs(range(1, 67), 4))

@@ -25,15 +25,15 @@ class Events:
 
     Attributes
     ----------
-    recorded : int
-        How often one was recorded that has been given back.
+    watching : int
+        How often one was recorded that would not have been if nobody had watched; of those that were given back.
     """
 
     def __init__(self, cuda: Any, ready: int = 0) -> None:
         self._make, self.current_stream = cuda.Event, cuda.get_current_stream
         self._spare = [self._make() for _ in range(ready)]
         self._mutex = threading.Lock()
-        self.recorded = 0
+        self.watching = 0
 
     def take(self) -> Any:
         try:
@@ -41,19 +41,20 @@ class Events:
         except IndexError:
             return self._make()
 
-    def give_back(self, events: Sequence[Any]) -> None:
-        """Of these nobody will ask again when they happened; each of them once."""
+    def give_back(self, events: Sequence[Any], needed: int = 0) -> None:
+        """Of these nobody will ask again when they happened; each of them once. `needed` would be there unwatched."""
         with self._mutex:
-            self.recorded += len(events)
+            self.watching += len(events) - needed
         self._spare.extend(events)
 
 
 @dataclass
 class Observed:
-    """What was seen: names of kernels and sizes of copies, each with the events before and after it.
+    """What was seen: names of kernels and sizes of copies, each with an event before and one after it.
 
     Of a kernel also when its launch began, in nanoseconds of the monotonic clock. Kernels are put into `stream`, or
-    into CuPy's current one.
+    into CuPy's current one. The event before a copy is that before the first copy of its stream: what is told of copies
+    is when the first began and the last ended.
     """
 
     events: Events | None = None
@@ -61,6 +62,8 @@ class Observed:
     kernels: list[tuple[str, Any, Any, int]] = field(default_factory=list)
     copies: list[tuple[int, Any, Any]] = field(default_factory=list)
     taken: list[Any] = field(default_factory=list)
+    needed: int = 0  # of those taken, how many somebody waits for, watched or not
+    copying: dict[int, Any] = field(default_factory=dict)  # by stream: the event before its first copy
     chained: bool = False
     last: Any = None  # the event after the kernel before, where nothing can lie between it and the next
 
@@ -73,8 +76,9 @@ class Observed:
     def forget(self) -> None:
         """Give the events back, once their times are known."""
         if self.events is not None:
-            self.events.give_back(self.taken)
+            self.events.give_back(self.taken, self.needed)
         self.kernels, self.copies, self.taken, self.last = [], [], [], None
+        self.needed, self.copying = 0, {}
 
 
 class _Watch(threading.local):
@@ -131,15 +135,19 @@ def after_kernel(seen: Observed, name: str, start: Any, launched_ns: int) -> Non
 
 def begin_copy(stream: Any) -> Any:
     """A copy from the host is about to be queued: to be handed to `end_copy`."""
-    seen = _watch.seen
-    return None if seen is None else seen.record(stream)
+    if (seen := _watch.seen) is None:
+        return None
+    if (begin := seen.copying.get(stream.ptr)) is None:
+        begin = seen.copying[stream.ptr] = seen.record(stream)
+    return begin
 
 
-def end_copy(size_bytes: int, stream: Any, begin: Any) -> Any:
-    """It was queued; the event after it, if anybody watches."""
+def end_copy(size_bytes: int, stream: Any, begin: Any, *, needed: bool = False) -> Any:
+    """It was queued; the event after it, if anybody watches. `needed`: the caller waits for it, watched or not."""
     if begin is None:
         return None
     seen = _watch.seen
     end = seen.record(stream)
+    seen.needed += needed
     seen.copies.append((size_bytes, begin, end))
     return end

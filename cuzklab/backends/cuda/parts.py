@@ -122,7 +122,7 @@ def _copied(edges: Edges, sources: Sequence[Any]) -> Iterator[Any]:
                 runtime.memcpyAsync(
                     buffer.data.ptr, part.ctypes.data, part.nbytes, runtime.memcpyHostToDevice, copies.ptr
                 )
-                there = observe.end_copy(part.nbytes, copies, begun)
+                there = observe.end_copy(part.nbytes, copies, begun, needed=True)
                 arrivals.announce(buffer, there or copies.record(module.cuda.Event(disable_timing=True)), main)
 
         upload(0)
