@@ -8,6 +8,7 @@ import pandas as pd
 
 from cuzklab.analysis import vram
 from cuzklab.analysis.case import CHECKED, Case
+from cuzklab.analysis.designs import options_of, options_words
 from cuzklab.analysis.frames import window
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size
@@ -124,20 +125,28 @@ def device_of(run: Run, case: Case) -> str:
     return f"on {format_size(min(limits))} (for {format_size(stands_for)})"
 
 
-def run_kind(run: Run) -> str:
-    """``the live run with gw 2``, ``the simulation with gw 3``, ``the check``."""
+def run_kind(run: Run, options: bool = True) -> str:
+    """``the live run with gw 2``, ``the simulation with gw 3 (throttle)``, ``the check``."""
     kind = {
         "live": "the live run", "imported": "the imported capture", "simulated": "the simulation",
         "counterexample": "the check", "check": "the check",
     }[run.info.origin]  # fmt: skip
     gpu_workers = run.info.conditions.get("gw")
-    return kind if gpu_workers is None or run.info.origin in CHECKED else f"{kind} with gw {gpu_workers}"
+    if gpu_workers is None or run.info.origin in CHECKED:
+        return kind
+    words = options_words(options_of(run)) if options else ""
+    return f"{kind} with gw {gpu_workers}" + (f" ({words})" if words else "")
 
 
-def options_of(run: Run) -> str:
-    """A design's options, to stand after its name: `` (on_full wait)``; empty where it has none."""
-    options = run.info.conditions.get("options") or {}
-    return f" ({', '.join(f'{name} {value}' for name, value in options.items())})" if options else ""
+def in_run(run: Run, case: Case) -> str:
+    """How a claim about one run begins: ``In the live run with gw 2 of phase9 on 16.0 GiB``."""
+    return f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}"
+
+
+def rows_of(workload: str) -> str:
+    """The size of a circuit: ``2^20 rows`` of the shapes that are named by it, else the workload's name."""
+    size = re.fullmatch(r"porep-shaped-(\d+)", workload)
+    return f"2^{size[1]} rows" if size else workload
 
 
 def differences(of: Mapping[str, tuple[object, object]]) -> str:

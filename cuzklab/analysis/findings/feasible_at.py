@@ -67,5 +67,6 @@ def _feasible(case: Case, limit_bytes: int, runs: list[Run]) -> Finding:
         aspect="feasibility",
         subject=case.candidate,
         vram_bytes=limit_bytes,
-        gist=f"works {memory(limit_bytes)}" + (f", where it {listing(told)}" if told else ""),
+        # Here its gains stand for themselves; elsewhere nobody else tells them.
+        gist=f"works {memory(limit_bytes)}" + (f", where it {listing(told)}" if told and not here else ""),
     )

@@ -117,6 +117,23 @@ def shares_text(shares: Iterable[float]) -> list[str]:
     return [f"{share:.0f} %" if share >= 4 else "" for share in shares]
 
 
+def share_bar(y: Iterable[str], shares: list[float], name: str, colour: str, pattern: str) -> go.Bar:
+    """A part of each run's bar, in per cent of the whole; it says its share where there is room, and when hovered."""
+    hover = f"%{{y}}<br><b>{name}</b>: %{{x:.1f}} %<extra></extra>"
+    return stacked_bar(y, shares, name, colour, pattern, text=shares_text(shares), hovertemplate=hover)
+
+
+def layout_of_shares(title: str, subtitle: str, description: str, bars: int, whole: str) -> dict[str, Any]:
+    """The layout of stacked bars that each fill a whole: one a run, the first on top."""
+    return titled(
+        title, subtitle, description, 150 + 40 * bars,
+        barmode="stack",
+        xaxis={"title": theme.axis_title(f"share of {whole} (%)"), "range": [0, 100]},
+        yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
+        legend={"traceorder": "normal"},
+    )  # fmt: skip
+
+
 def titled(title: str, subtitle: str, description: str, height: int, **more: Any) -> dict[str, Any]:
     """The layout of a figure with its words; `height` is that of the drawing without its title.
 

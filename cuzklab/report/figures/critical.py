@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis.critical_path import HOST, critical_stages
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent, shares_text, stacked_bar, titled
+from cuzklab.report.figures.axes import Absent, layout_of_shares, share_bar
 from cuzklab.report.naming import labels
 from cuzklab.trace import Run
 
@@ -41,21 +41,14 @@ def critical_paths(runs: Sequence[Run]) -> go.Figure | Absent:
         name = theme.plain(f"waiting ({kind.removeprefix('wait:').replace('_', ' ')}) {what}" if waits else what)
         colour = theme.WAIT if waits or not part else theme.STAGE_COLOURS["upload"] if kind == "transfer" else (
             theme.colour_of_stage(what))  # fmt: skip
-        hover = f"%{{y}}<br><b>{name}</b>: %{{x:.1f}} %<extra></extra>"
         pattern = "/" if waits else _PATTERN.get(kind, "")
-        figure.add_trace(
-            stacked_bar(names, shares, name, colour, pattern, text=shares_text(shares), hovertemplate=hover)
-        )
+        figure.add_trace(share_bar(names, shares, name, colour, pattern))
     figure.update_layout(
-        titled(
+        layout_of_shares(
             "What proofs wait for in the end",
             "Critical paths of all proofs: only what is on them could make a proof end earlier.",
             "Share of each stage and wait in the critical paths of the proofs of each run.",
-            150 + 40 * len(drawn),
-            barmode="stack",
-            xaxis={"title": theme.axis_title("share of the critical paths (%)"), "range": [0, 100]},
-            yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
-            legend={"traceorder": "normal"},
+            len(drawn), "the critical paths",
         )
-    )
+    )  # fmt: skip
     return figure
