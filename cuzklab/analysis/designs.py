@@ -13,7 +13,7 @@ from cuzklab.trace import Run
 OF_THE_ENGINE = frozenset({
     *("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "gpus", "vram_bytes", "vram_equivalent_bytes"),
     *("workload", "hardware", "backend", "seed", "repeat", "urgent", "capture", "margin_bytes", "report", "origin"),
-    "devices",
+    *("devices", "processor", "cores"),
 })  # fmt: skip
 
 

@@ -65,15 +65,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def percent(share: float) -> str:
-    """A share as people read it: ``63 %``, ``4.2 %``, ``under 0.1 %``."""
-    value = 100 * share
-    if value and abs(value) < 0.1:
-        return "under 0.1 %" if value > 0 else "over −0.1 %"
-    text = f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
-    return text.replace("-", "−")
-
-
 def held_by(holdings: pd.DataFrame, run: Run) -> str:
     """Who holds what, from rows of `vram.holdings`: ``w0 held d_bc and d_a (12.0 GiB), w1 d_a (4.00 GiB)``."""
     clauses = []

@@ -97,7 +97,7 @@ def report(
     Exit status 1: the notebook failed, or its verdict is that something got worse.
     """
     from cuzklab.report import NotebookFailed, write_report
-    from cuzklab.report.write import FAILING
+    from cuzklab.report.decisions import FAILING
 
     chosen = parameters_of(parameters)
     if capture is not None:

@@ -7,10 +7,10 @@ from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare_repeated, tu
 from cuzklab.analysis.designs import options_of, options_words
 from cuzklab.analysis.findings.gain_over_baseline import alike_groups
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import listing, memory, percent, run_kind
+from cuzklab.analysis.phrases import listing, memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_value
+from cuzklab.units import format_value, percent
 
 _SMALLEST = 0.005  # a change of less than this did nothing that one would act on
 

@@ -8,10 +8,10 @@ from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.critical_path import critical_stages
 from cuzklab.analysis.frames import records
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import in_run, listing, percent
+from cuzklab.analysis.phrases import in_run, listing
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.01  # of the critical paths
 

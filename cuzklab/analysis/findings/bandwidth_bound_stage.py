@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import in_run, listing, percent
+from cuzklab.analysis.phrases import in_run, listing
 from cuzklab.analysis.registry import finding
 from cuzklab.analysis.stages import Contention, contention_of
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.10  # longer beside the most competitors than beside the fewest
 _SURE = 0.01  # level of the rank correlation

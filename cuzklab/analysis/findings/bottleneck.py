@@ -6,10 +6,10 @@ from cuzklab.analysis import occupancy
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import missing, records
 from cuzklab.analysis.model import Finding, about, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.phrases import memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 
 @finding

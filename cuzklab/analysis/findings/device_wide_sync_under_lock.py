@@ -10,10 +10,10 @@ from cuzklab.analysis.case import RECORDED, Case, figure
 from cuzklab.analysis.frames import records, root, table
 from cuzklab.analysis.intervals import covered, intersection, union
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import counted, in_run, listing, percent, worker
+from cuzklab.analysis.phrases import counted, in_run, listing, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.01  # of the time in calls: what makes less of a difference is told, but decides nothing
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from cuzklab.analysis.case import RECORDED, Case
 from cuzklab.analysis.compare import JUDGED_BY, MIN_SAMPLES, Comparison, compare_repeated, turned, unlike
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import differences, memory, percent, run_kind
+from cuzklab.analysis.phrases import differences, memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_value
+from cuzklab.units import Metric, format_value, percent
 
 _OF_A_REPETITION = ("seed", "repeat")  # a simulation is repeated with another seed
 

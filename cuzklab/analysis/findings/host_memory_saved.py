@@ -6,9 +6,9 @@ from cuzklab.analysis.case import RECORDED, Case, metric
 from cuzklab.analysis.compare import compare_repeated, turned, unlike
 from cuzklab.analysis.findings.gain_over_baseline import alike_groups
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import differences, percent, run_kind
+from cuzklab.analysis.phrases import differences, run_kind
 from cuzklab.analysis.registry import finding
-from cuzklab.units import format_size
+from cuzklab.units import format_size, percent
 
 _KIND = "peak_host"
 _MATTERS = 0.03

@@ -7,10 +7,10 @@ from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import records
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import in_run, percent, worker
+from cuzklab.analysis.phrases import in_run, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MOST_PAIRS = 12
 

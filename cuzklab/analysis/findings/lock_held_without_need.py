@@ -10,10 +10,10 @@ from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import as_set, cpu_work, device_work, records, root, table
 from cuzklab.analysis.intervals import Intervals, difference, intersection, merge, total, union
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import in_run, listing, percent, worker
+from cuzklab.analysis.phrases import in_run, listing, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.01  # of the time in calls
 _WORSE = 1.1  # times as much a call as under the baseline

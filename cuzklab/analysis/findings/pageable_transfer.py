@@ -9,10 +9,10 @@ from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import as_set, device_work, window
 from cuzklab.analysis.intervals import difference, total, union
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import in_run, percent
+from cuzklab.analysis.phrases import in_run
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds, format_size
+from cuzklab.units import format_seconds, format_size, percent
 
 _BETWEEN_HOST_AND_DEVICE = ("h2d", "d2h")
 _MATTERS = 0.01  # of the wall time

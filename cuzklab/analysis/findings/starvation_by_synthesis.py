@@ -7,10 +7,10 @@ from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import cpu_work
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import in_run, percent
+from cuzklab.analysis.phrases import in_run
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.05  # of the time between the first and the last kernel
 _STAGE = "synthesis"

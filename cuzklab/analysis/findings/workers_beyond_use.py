@@ -9,10 +9,10 @@ from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare_repeated, tu
 from cuzklab.analysis.designs import options_of
 from cuzklab.analysis.findings.gain_over_baseline import alike_groups
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.phrases import memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_value
+from cuzklab.units import format_value, percent
 
 _WORTH = 0.01  # a worker more that saves less than this is of no use
 

@@ -7,10 +7,10 @@ import pandas as pd
 from cuzklab.analysis import compare_stages, lock_order, queueing, stages, vram_fit
 from cuzklab.analysis import critical_path as paths
 from cuzklab.analysis.compare import JUDGED_BY, compare_repeated, differing, unlike
-from cuzklab.analysis.phrases import differences
+from cuzklab.analysis.phrases import counted, differences
 from cuzklab.report import display, figures, tables
 from cuzklab.report.display import badge
-from cuzklab.report.naming import label
+from cuzklab.report.naming import kind_name, label
 from cuzklab.report.postmortem import PostMortem, large
 from cuzklab.report.show.words import SURE_BY_ORIGIN
 from cuzklab.trace import Run
@@ -56,7 +56,7 @@ def lock_orders(run: Run) -> None:
     display.table(
         convoys.drop(columns=["start_ns", "end_ns"]).assign(lasted_ns=convoys["end_ns"] - convoys["start_ns"]),
         "Stretches in which a lock went from worker to worker with the next one always waiting.",
-        fold=f"Table: {len(convoys)} convoys",
+        fold=f"Table: {counted(len(convoys), 'convoy')}",
     )
 
 
@@ -137,7 +137,7 @@ def predicted(post: PostMortem, origin: str = "simulated") -> None:
             result = compare_repeated(runs, alike, kind)
             if result is not None:
                 rows.append(
-                    {"candidate": name, "baseline": label(near), "figure": kind.replace("_", " "),
+                    {"candidate": name, "baseline": label(near), "figure": kind_name(kind),
                      "predicted": large(result.candidate), "baseline's": large(result.baseline),
                      "saving_share": result.gain}
                 )  # fmt: skip
@@ -164,7 +164,7 @@ def scores(predicted: Run, measured: Run) -> None:
         display.markup(f'<p class="cz-absent">{tables.escape(error)}.</p>')
         return
     rows = [
-        {"figure": one.label or one.kind.replace("_", " "), "predicted": format_value(one.predicted, one.unit),
+        {"figure": one.label or kind_name(one.kind), "predicted": format_value(one.predicted, one.unit),
          "measured": format_value(one.measured, one.unit), "error_share": one.error}
         for one in found
     ]  # fmt: skip

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from cuzklab.analysis.case import CHECKED
+from cuzklab.analysis.designs import design, options_of
 from cuzklab.report import display, tables
 from cuzklab.report.markdown import render_markdown
-from cuzklab.report.naming import design, sentence
+from cuzklab.report.naming import sentence
 from cuzklab.report.postmortem import PostMortem
 from cuzklab.report.show.words import CONDITIONS, OUTCOMES
 from cuzklab.trace import Run
@@ -22,7 +23,6 @@ _GROUPS = (
 _ELSEWHERE = {
     "policy",
     "options",
-    "on_full",
     "states",
     "seconds",
     "complete",
@@ -68,7 +68,7 @@ def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
         {
             CONDITIONS.get(name, name.replace("_", " ")): _plainly(name, value)
             for name, value in run.info.conditions.items()
-            if name not in _ELSEWHERE and not name.endswith("_bytes")
+            if name not in _ELSEWHERE and name not in options_of(run) and not name.endswith("_bytes")
         }
         for run in runs
     ]
