@@ -116,17 +116,20 @@ def device_of(run: Run, case: Case) -> str:
     return f"on {format_size(min(limits))} (for {format_size(stands_for)})"
 
 
-def run_kind(run: Run, options: bool = True) -> str:
-    """``the live run with gw 2``, ``the simulation with gw 3 (throttle)``, ``the check``."""
+def run_kind(run: Run, options: bool = True, more: str = "") -> str:
+    """``the live run with gw 2``, ``the simulation with gw 3 (throttle)``, ``the check``.
+
+    `more` stands with the options, so that no parenthesis follows another: ``with gw 3 (throttle; costs 0.9 %)``.
+    """
     kind = {
         "live": "the live run", "imported": "the imported capture", "simulated": "the simulation",
         "counterexample": "the check", "check": "the check",
     }[run.info.origin]  # fmt: skip
     gpu_workers = run.info.conditions.get("gw")
-    if gpu_workers is None or run.info.origin in CHECKED:
-        return kind
-    words = options_words(options_of(run)) if options else ""
-    return f"{kind} with gw {gpu_workers}" + (f" ({words})" if words else "")
+    checked = gpu_workers is None or run.info.origin in CHECKED
+    words = [options_words(options_of(run)) if options and not checked else "", more]
+    inside = "; ".join(filter(None, words))
+    return (kind if checked else f"{kind} with gw {gpu_workers}") + (f" ({inside})" if inside else "")
 
 
 def in_run(run: Run, case: Case) -> str:

@@ -17,8 +17,8 @@ from cuzklab.report.masthead import INDEX
 
 # Above the table of reports that were made with the small values of their parameters.
 _QUICK = (
-    "Small runs. Made with --quick: every part of every report, each over the small runs that its parameters name."
-    " Figures and decisions hold for those only; to act on them, make them without --quick."
+    "Small runs: made with <code>--quick</code>, every part of every report over the small runs that its parameters"
+    " name. Figures and decisions hold for those only; to act on them, make the reports without it."
 )
 
 
@@ -80,10 +80,10 @@ def write_overview(target: Path, title: str, made: Sequence[Made], quick: bool =
     frame["report"] = [_link(one, text) for one, text in zip(made, frame["report"], strict=True)]
     frame["decision"] = [badge(one.decision, decisions.look_of(one.decision)) for one in made]
     shown = tables.table(frame, rows=len(frame), markup=("report", "decision"), headings={"time_s": "took"})
-    warning = f'<div class="cz-warning">{tables.escape(_QUICK)}</div>' if quick else ""
+    warning = f'<div class="cz-warning">{_QUICK}</div>' if quick else ""
     cells = [
         nbformat.v4.new_markdown_cell(f"# {title}\n\n{_state(made)}"),
-        nbformat.v4.new_code_cell("", outputs=[_shown(warning + shown + _legend(made))]),
+        nbformat.v4.new_code_cell("", outputs=[_shown(warning + _legend(made) + shown)]),
     ]
     with tempfile.TemporaryDirectory(prefix="cuzklab-") as private:
         notebook = Path(private) / "index.ipynb"

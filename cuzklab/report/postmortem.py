@@ -126,7 +126,8 @@ def tiles(post: PostMortem) -> list[Tile]:
         # Of several reasons why, the one about the larger part of the time.
         share = one.figures[0].value if one.figures and one.figures[0].kind == "share" else 0.0
         part = -share if one.aspect == "mechanism" and one.id in rank else 0.0
-        return emulated, part, rank.get(one.id, len(rank)), sure.index(one.certainty)
+        # What compares runs says more than what describes one.
+        return emulated, part, rank.get(one.id, len(rank)), len(one.runs) < 2, sure.index(one.certainty)
 
     ordered = sorted(post.findings, key=order)
     chosen = []

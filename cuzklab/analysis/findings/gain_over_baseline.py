@@ -151,5 +151,5 @@ def _gist(result: Comparison, run: Run) -> str:
     if _too_few(result):
         return f"was measured too few times to tell a gain in {run_kind(run)}"
     if not result.resolved:
-        return f"gains nothing that can be told from noise in {run_kind(run)} ({_change(result)})"
+        return f"gains nothing that can be told from noise in {run_kind(run, more=_change(result))}"
     return f"{_change(result)} in {run_kind(run)}"

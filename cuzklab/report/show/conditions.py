@@ -1,11 +1,13 @@
 """Under what a report was made: the designs' programs, the conditions of the runs, where everything comes from."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from cuzklab.analysis.case import CHECKED
 from cuzklab.analysis.designs import design, options_of
+from cuzklab.analysis.phrases import counted
 from cuzklab.report import display, tables
 from cuzklab.report.markdown import render_markdown
 from cuzklab.report.naming import sentence
@@ -57,10 +59,21 @@ def setup(post: PostMortem) -> None:
         runs = post.runs(*origins)
         if runs:
             _conditions(post, title, runs)
-    quiet = [note for note in notes if note not in loud]
+    quiet = _gathered(note for note in notes if note not in loud)
     if quiet:
         listed = "".join(f"<li>{tables.escape(note)}</li>" for note in quiet)
         display.markup(f'<div class="cz-text cz-small"><p>Notes of the runs:</p><ul>{listed}</ul></div>')
+
+
+def _gathered(notes: Iterable[str]) -> list[str]:
+    """Notes; of those that differ in a number only the first, and that there are more."""
+    alike: dict[str, list[str]] = {}
+    for note in notes:
+        alike.setdefault(re.sub(r"\d+(?:\.\d+)?", "#", note), []).append(note)
+    return [
+        first if not more else f"{first} ({counted(len(more), 'other run')} the same with other figures.)"
+        for first, *more in alike.values()
+    ]
 
 
 def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
