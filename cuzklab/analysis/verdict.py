@@ -5,7 +5,8 @@ The rules look at a finding's aspect, role, subject and limit, never at the name
 1. Something shows that the candidate cannot run on the device in question: **revert** if the baseline is known to work
    there, else **tune**.
 2. It runs there, and some comparisons show a gain above the noise and none a loss: **keep**; **tune** if findings on
-   its own mechanism speak against it. Comparisons that tell nothing are named beside those that do.
+   its own mechanism speak against it. What other comparisons tell is named beside
+   it: a difference below the noise, more host memory.
 3. Some show a loss and none a gain: **revert**. Some show each: **tune**.
 4. All are below the noise: **revert** if findings speak against it (a more complicated design for nothing), else
    **tune**.

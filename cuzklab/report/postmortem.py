@@ -16,7 +16,7 @@ from cuzklab.report.masthead import machine_of
 from cuzklab.report.naming import kind_name, label, natural_order
 from cuzklab.trace import Run
 from cuzklab.trace.store import machine_facts, versions
-from cuzklab.units import Metric, format_value, percent
+from cuzklab.units import Metric, format_size, format_value, percent
 
 # Tells a notebook where the program that runs it expects the record.
 RECORD_VARIABLE = "CUZKLAB_REPORT_RECORD"
@@ -126,8 +126,12 @@ def tiles(post: PostMortem) -> list[Tile]:
         # Of several reasons why, the one about the larger part of the time.
         share = one.figures[0].value if one.figures and one.figures[0].kind == "share" else 0.0
         part = -share if one.aspect == "mechanism" and one.id in rank else 0.0
-        # What compares runs says more than what describes one.
-        return emulated, part, rank.get(one.id, len(rank)), len(one.runs) < 2, sure.index(one.certainty)
+        # A difference above the noise before one below it; the candidate before the baseline; what compares runs before
+        # what describes one.
+        return (
+            emulated, part, rank.get(one.id, len(rank)), one.aspect == "performance" and one.role == "context",
+            one.subject != post.case.candidate, len(one.runs) < 2, sure.index(one.certainty),
+        )  # fmt: skip
 
     ordered = sorted(post.findings, key=order)
     chosen = []
@@ -154,8 +158,17 @@ def _tile(finding: Finding, baseline: str) -> Tile | None:
     if not telling or telling[0].kind not in _TELLING:
         return None
     label = "short" if telling[0].label == _LACKING else telling[0].label or kind_name(telling[0].kind)
+    label += _of_limit(telling[0])
     about = "" if finding.subject and finding.subject in label else f": {finding.subject} {finding.gist}"
     return Tile(large(telling[0]), label + about, finding.certainty, finding)
+
+
+def _of_limit(figure: Metric) -> str:
+    """Of a peak on a device that plays a larger one: how much there was, and what that stands for."""
+    limit, stands_for = (figure.conditions.get(name) for name in ("vram_bytes", "vram_equivalent_bytes"))
+    if figure.kind != "peak_vram" or not limit or not stands_for or limit == stands_for:
+        return ""
+    return f" of {format_size(int(limit))}, which stand for {format_size(int(stands_for))}"
 
 
 def large(figure: Metric) -> str:

@@ -130,4 +130,10 @@ def test_a_browser_shows_every_figure_and_asks_for_nothing(seen, view):
         assert figure["height"] > 100, figure
         assert figure["cut"] == [], figure
     assert page["overflowing"] == []
+    assert page["unreachable"] == []  # what scrolls sideways can be reached by keys
     assert page["pageWidth"] <= page["viewWidth"]
+
+
+def test_no_table_is_cut_on_paper(seen):
+    tables = [cut for cut in seen["print"]["overflowing"] if cut.startswith(("table", "td", "th", "tr", "pre"))]
+    assert tables == []

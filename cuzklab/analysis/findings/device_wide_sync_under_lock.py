@@ -10,7 +10,7 @@ from cuzklab.analysis.case import RECORDED, Case, figure
 from cuzklab.analysis.frames import records, root, table
 from cuzklab.analysis.intervals import covered, intersection, union
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import counted, in_run, listing, worker
+from cuzklab.analysis.phrases import counted, in_run, listing, run_kind, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, percent
@@ -86,5 +86,6 @@ def _explained(case: Case, run: Run, stalls: pd.DataFrame) -> Finding:
         evidence=records(stalls, 12),
         **about(run, case.limit_bytes(run)),
         would_change="stream-ordered allocation and free, or the device-wide call outside the lock",
-        gist=f"waits for the whole device under a lock that others want ({format_seconds(whole * 1e-9)})",
+        gist=f"waits for the whole device under a lock that others want in"
+        f" {run_kind(run, more=format_seconds(whole * 1e-9))}",
     )

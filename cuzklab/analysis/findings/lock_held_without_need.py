@@ -10,7 +10,7 @@ from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import as_set, cpu_work, device_work, records, root, table
 from cuzklab.analysis.intervals import Intervals, difference, intersection, merge, total, union
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import in_run, listing, worker
+from cuzklab.analysis.phrases import in_run, listing, run_kind, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, percent
@@ -107,5 +107,5 @@ def _explained(case: Case, run: Run, needless: pd.DataFrame, share: float, again
         evidence=records(needless, 12),
         **about(run, case.limit_bytes(run)),
         would_change="the lock taken after that work, or given back before it",
-        gist=f"holds its lock {percent(share)} of its call time over work that does not need it",
+        gist=f"holds its lock {percent(share)} of its call time over work that does not need it in {run_kind(run)}",
     )

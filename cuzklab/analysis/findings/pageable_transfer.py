@@ -9,7 +9,7 @@ from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import as_set, device_work, window
 from cuzklab.analysis.intervals import difference, total, union
 from cuzklab.analysis.model import Finding, about
-from cuzklab.analysis.phrases import in_run
+from cuzklab.analysis.phrases import in_run, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size, percent
@@ -63,7 +63,8 @@ def _explained(
         ),
         **about(run, case.limit_bytes(run)),
         would_change="buffers that are pinned before they are copied",
-        gist=f"copies {format_size(moved)} from pageable memory while the device idles {percent(share)} of the time",
+        gist=f"copies {format_size(moved)} from pageable memory while the device idles {percent(share)} of the time in"
+        f" {run_kind(run)}",
     )  # fmt: skip
 
 

@@ -6,8 +6,7 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis.critical_path import HOST, critical_stages
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent, layout_of_shares, share_bar
-from cuzklab.report.naming import labels
+from cuzklab.report.figures.axes import Absent, bar_names, layout_of_shares, share_bar
 from cuzklab.trace import Run
 
 _MOST_PARTS = 12  # the rest is one part
@@ -26,7 +25,7 @@ def critical_paths(runs: Sequence[Run]) -> go.Figure | Absent:
         for row in stages.itertuples():
             weight[row.kind, row.what] = weight.get((row.kind, row.what), 0.0) + row.share
     parts = sorted(weight, key=weight.get, reverse=True)[:_MOST_PARTS]
-    names = [theme.wrapped(name) for name in labels([run for run, _ in drawn])]
+    names = bar_names([run for run, _ in drawn])
     figure = go.Figure()
     for part in [*parts, None]:
         shares = [
@@ -48,7 +47,7 @@ def critical_paths(runs: Sequence[Run]) -> go.Figure | Absent:
             "What proofs wait for in the end",
             "Critical paths of all proofs: only what is on them could make a proof end earlier.",
             "Share of each stage and wait in the critical paths of the proofs of each run.",
-            len(drawn), "the critical paths",
+            names, "the critical paths",
         )
     )  # fmt: skip
     return figure

@@ -6,8 +6,7 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis import occupancy
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent, layout_of_shares, share_bar
-from cuzklab.report.naming import labels
+from cuzklab.report.figures.axes import Absent, bar_names, layout_of_shares, share_bar
 from cuzklab.trace import Run
 
 # cause of idling -> its name here, its colour: that of the stage which is waited for, where there is one
@@ -34,7 +33,7 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
     drawn = [(run, used, idle) for run, used, idle in drawn if len(used)]
     if not drawn:
         return Absent("No figure of where the devices' time goes: no kernel ran in any of these runs.")
-    names = [theme.wrapped(name) for name in labels([run for run, _, _ in drawn])]
+    names = bar_names([run for run, _, _ in drawn])
     figure = go.Figure()
     busy = [used["kernel_occupancy"].mean() * 100 for _, used, _ in drawn]
     figure.add_trace(share_bar(names, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))
@@ -48,7 +47,7 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
             "Where the device's time goes",
             "Share of each run's wall time. Hatched: no kernel runs, by cause; each idle moment has one cause.",
             "Share of wall time in which kernels run, and causes of idle time, for each run.",
-            len(drawn), "wall time",
+            names, "wall time",
         )
     )  # fmt: skip
     return figure

@@ -122,7 +122,7 @@
   function reachByKeys() {
     const mark = () => {
       for (const box of document.querySelectorAll(".cz-table, pre")) {
-        if (box.scrollWidth > box.clientWidth + 1) {
+        if (box.checkVisibility() && box.scrollWidth > box.clientWidth + 1) {
           box.tabIndex = 0;
           box.setAttribute("role", "region");
           box.setAttribute("aria-label", box.querySelector("caption")?.textContent ?? "wide text");
@@ -132,8 +132,10 @@
     const show = () => {
       const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
       if (!place) return;
-      for (let box = place.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
-      place.scrollIntoView();
+      const closed = [];
+      for (let box = place.closest("details"); box; box = box.parentElement.closest("details")) if (!box.open) closed.push(box);
+      for (const box of closed) box.open = true;
+      if (closed.length) place.scrollIntoView();
     };
     addEventListener("resize", mark);
     addEventListener("hashchange", show);

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from cuzklab.analysis.case import CHECKED
 from cuzklab.analysis.designs import design, options_of
-from cuzklab.analysis.phrases import counted
+from cuzklab.analysis.phrases import counted, listing
 from cuzklab.report import display, tables
 from cuzklab.report.markdown import render_markdown
 from cuzklab.report.naming import sentence
@@ -34,6 +35,9 @@ _ELSEWHERE = {
     "where",
     "devices",
 }
+
+
+_SEED = "seed"
 
 
 def program(name: str, intent: str, source: str) -> None:
@@ -96,9 +100,25 @@ def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
         }
         for run, one in zip(runs, conditions, strict=True)
     ]
+    rows = _counted(rows)
     same = ", ".join(f"{name} {conditions[0][name]}" for name in shared)
     right = [name for name in names if all(one.get(name, "0").replace(",", "").isdigit() for one in conditions)]
     display.table(pd.DataFrame(rows), f"{title}: {same}." if same else f"{title}.", right=right)
+
+
+def _counted(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that differ in their seed only as one, which says how many runs it stands for."""
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        alike.setdefault(tuple(value for name, value in row.items() if name != _SEED), []).append(row)
+    if len(alike) == len(rows):
+        return list(rows)
+    return [
+        first
+        | ({_SEED: listing(dict.fromkeys(one[_SEED] for one in (first, *more)))} if _SEED in first else {})
+        | {"runs": 1 + len(more)}
+        for first, *more in alike.values()
+    ]  # fmt: skip
 
 
 def _ended(run: Run) -> str:
