@@ -7,11 +7,20 @@ import numpy as np
 
 from cuzklab.backends import host
 
+Sum = np.ndarray | Callable[[], np.ndarray]
+"""A point, or what makes it on the CPU from the few sums that a device has left (`settled`)."""
+
+
+def settled(point: Sum) -> np.ndarray:
+    """The point itself."""
+    return point() if callable(point) else point
+
 
 class Backend(Protocol):
     """Arithmetic of the stages on arrays of a backend's own kind; results are the same bytes on every backend.
 
-    `threads` concerns CPU threads alone. Points and bitmaps may always be numpy arrays, page-locked or not.
+    `threads` concerns CPU threads alone. Points and bitmaps may always be numpy arrays, page-locked or not. `later`
+    lets a sum of points leave its last additions, which are the CPU's, until somebody wants the point (`Sum`).
 
     Attributes
     ----------
@@ -32,12 +41,14 @@ class Backend(Protocol):
     def h_coefficients(self, a: Any, b: Any, c: Any, *, threads: int | None = None) -> Any:
         """As `host.h_coefficients`, in place."""
 
-    msm_g1: Callable[..., np.ndarray]
-    """As `host.msm_g1`."""
-    masked_sum_g1: Callable[..., np.ndarray]
-    """As `host.masked_sum_g1`."""
-    masked_sum_g2: Callable[..., np.ndarray]
-    """As `host.masked_sum_g2`."""
+    def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None, later: bool = False) -> Sum:
+        """As `host.msm_g1`."""
+
+    def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None, later: bool = False) -> Sum:
+        """As `host.masked_sum_g1`."""
+
+    def masked_sum_g2(self, points: Any, bitmap: Any, *, threads: int | None = None, later: bool = False) -> Sum:
+        """As `host.masked_sum_g2`."""
 
 
 class HostBackend:
@@ -46,9 +57,15 @@ class HostBackend:
     name = "host"
     h_polynomial = staticmethod(host.h_polynomial)
     h_coefficients = staticmethod(host.h_coefficients)
-    msm_g1 = staticmethod(host.msm_g1)
-    masked_sum_g1 = staticmethod(host.masked_sum_g1)
-    masked_sum_g2 = staticmethod(host.masked_sum_g2)
+
+    def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None, later: bool = False) -> np.ndarray:
+        return host.msm_g1(points, scalars, threads=threads)
+
+    def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None, later: bool = False) -> np.ndarray:
+        return host.masked_sum_g1(points, bitmap, threads=threads)
+
+    def masked_sum_g2(self, points: Any, bitmap: Any, *, threads: int | None = None, later: bool = False) -> np.ndarray:
+        return host.masked_sum_g2(points, bitmap, threads=threads)
 
     def empty(self, *shape: int) -> np.ndarray:
         return np.empty(shape, np.uint64)

@@ -130,12 +130,20 @@ class Stream(Protocol):
     def upload(self, pieces: Sequence[Piece], *, pinned: bool) -> Work:
         """Queue a copy from host memory."""
 
-    def run(self, function: Callable[[], Any], *, streamed_bytes: int = 0, arriving: Sequence[Work] = ()) -> Work:
+    def run(
+        self,
+        function: Callable[[], Any],
+        *,
+        streamed_bytes: int = 0,
+        arriving: Sequence[Work] = (),
+        awaited: bool = False,
+    ) -> Work:
         """Queue a stage; `streamed_bytes` cross to the device meanwhile, and it lasts at least as long as they do.
 
         An emulated device takes the number; a real one moves the bytes in the function, and counts them itself.
         `arriving` are uploads of any stream under way: where the device takes arrivals, the function is called at once
-        and says of each array when it needs it, and the device waits for that array's copy alone.
+        and says of each array when it needs it, and the device waits for that array's copy alone. `awaited`: whoever
+        calls waits for the work next, so no other thread needs to be woken for it.
         """
 
     def record(self) -> Event:

@@ -134,7 +134,12 @@ class EmulatedStream:
         return self._put(body)
 
     def run(
-        self, function: Callable[[], Any], *, streamed_bytes: int = 0, arriving: Sequence[EmulatedWork] = ()
+        self,
+        function: Callable[[], Any],
+        *,
+        streamed_bytes: int = 0,
+        arriving: Sequence[EmulatedWork] = (),
+        awaited: bool = False,
     ) -> EmulatedWork:
         def body(work: EmulatedWork) -> Any:
             clock = self._device.clock

@@ -23,7 +23,7 @@ from pathlib import Path
 from cuzklab.errors import BadInput
 from cuzklab.resources import folder
 
-_SOURCES = ("vectors.cpp", "ntt.cpp", "g1.cpp", "g2.cpp")
+_SOURCES = ("vectors.cpp", "split.cpp", "ntt.cpp", "g1.cpp", "g2.cpp")
 # No -march=native: wide vectors make gcc slow to compile these sources and win nothing, assembly does the work.
 _OPTIONS = (
     "-std=c++17",
@@ -344,6 +344,9 @@ _OTHERS = {
     "fr_check_records": (ctypes.c_int64, _POINTER, _U64, _U32, _U32, _POINTER),
     "fr_record_products": (ctypes.c_int64, _POINTER, _U64, _U64, _POINTER, _U32, _U32, _POINTER, _POINTER),
     "fr_classify": (None, _POINTER, _U64, _POINTER, _POINTER, _POINTER),
+    "split_query": (_U64, _POINTER, _POINTER, _POINTER, _U64, _POINTER, _POINTER, _POINTER),
+    "count_bits": (_U64, _POINTER, _U64),
+    "gather_rows": (ctypes.c_int64, _POINTER, _U64, _U64, _POINTER, _U64, _POINTER),
     "ntt_scratch_bytes": (_U64, _U32, _U32),
     "ntt_columns": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 5),
     "ntt_rows": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 3),

@@ -55,6 +55,10 @@ def run(
     synthesis_workers: Annotated[int, typer.Option(help="Partitions synthesised at a time.")] = 1,
     devices: Annotated[int, typer.Option(help="Devices, each with workers of its own.")] = 1,
     vram: Vram = "16GiB",
+    host_memory: Annotated[
+        str | None,
+        typer.Option(help="Host memory that a live run may take, like 256GiB; by default what there is."),
+    ] = None,
     urgent: Urgent = None,
     hardware: Annotated[
         str | None,
@@ -127,6 +131,7 @@ def run(
             design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers, in_flight=in_flight,
             synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
             urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
+            host_memory_bytes=size_of(host_memory, "--host-memory") if host_memory else None,
             sample_stacks=stacks, status=status,
             preparing=lambda words, share: report(0.0, f"beforehand: {words} ({percent(share, 0)})"),
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),

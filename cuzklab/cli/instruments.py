@@ -50,8 +50,13 @@ def bench_instruments(
     where = backend_in_force(backend)
     with progress("bench instruments", quiet=as_json and not sys.stderr.isatty()) as show:
         measured = costs(rounds, loops, progress=lambda share, words: show(share * 0.3, words))
+        cost_ns = {one.operation: one.total_ns for one in measured}
+        if runs_of_each and where == "cuda":
+            from cuzklab.backends.cuda.latency import costs as of_events
+
+            cost_ns |= of_events()
         run = cost_of_recording(
-            runs_of_each, log2_domain, {one.operation: one.total_ns for one in measured}, proofs=proofs,
+            runs_of_each, log2_domain, cost_ns, proofs=proofs,
             partitions=partitions, gpu_workers=workers, synthesis_workers=synthesis_workers, threads=threads,
             backend=where, progress=lambda share: show(0.3 + 0.4 * share, "live runs"),
         ) if runs_of_each else None  # fmt: skip
@@ -67,7 +72,8 @@ def bench_instruments(
     within = all(row["within"] for row in rows) and (run is None or run.within)
     found: dict[str, Any] = {
         "device": str(machine_facts()["processor"]), "cores": machine_facts()["cores"],
-        "profiler_attached": tool_attached(), "rows": rows, "run": vars(run) | {"within": run.within} if run else None,
+        "profiler_attached": tool_attached(), "rows": rows,
+        "run": vars(run) | {"within": run.within, "event_ns": cost_ns.get("device event")} if run else None,
         "volume": None,
     }  # fmt: skip
     if many is not None:
@@ -101,6 +107,8 @@ def _print(found: dict[str, Any], rounds: int) -> None:
             f" ratio is {run['ratio']:.3f} (95 %:"
             f" {run['ratio_low']:.3f} to {run['ratio_high']:.3f})"
         )
+        if run["event_ns"] is not None:
+            print(f"an event around a kernel or a copy costs its thread {run['event_ns']:,.0f} ns")
     if (many := found["volume"]) is not None:
         print(
             f"{many['events']:,} events ({', '.join(f'{rows:,} {table}' for table, rows in many['rows'].items())}): "

@@ -284,6 +284,7 @@ class Actor:
                         lambda: self._run.workload.launch(partition, effect.stage, effect.part, memory),
                         streamed_bytes=streamed_bytes,
                         arriving=arriving,
+                        awaited=True,
                     )
 
                 work = ledger.begin(gpu, effect.uses, label, start, writes=False, after=arriving)

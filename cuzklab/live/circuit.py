@@ -5,10 +5,10 @@ and public inputs differ. Everything follows from the circuit's size and a seed:
 keeps the key's file; a GPU makes it in seconds, up to 2^27, the size of a real partition.
 """
 
-import functools
 import hashlib
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -64,7 +64,10 @@ _MOST_WITNESS_BYTES = 2 * GiB
 
 
 class _Witnesses:
-    """Witnesses of a circuit's partitions, kept from one run to the next of a process, the latest up to a size."""
+    """Witnesses of a circuit's partitions, kept from one run to the next of a process: the latest, up to a size.
+
+    A larger one is not kept at all.
+    """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -79,7 +82,7 @@ class _Witnesses:
             witness.flags.writeable = False
         with self._mutex:
             self._kept[number] = witness
-            while len(self._kept) > 1 and sum(one.nbytes for one in self._kept.values()) > _MOST_WITNESS_BYTES:
+            while sum(one.nbytes for one in self._kept.values()) > _MOST_WITNESS_BYTES:
                 del self._kept[next(iter(self._kept))]
         return witness
 
@@ -143,16 +146,30 @@ def _witness(circuit: PorepCircuit, seed: int, maker: Maker | None) -> np.ndarra
         maker.release()
 
 
-@functools.lru_cache(maxsize=4)
+_made: OrderedDict[tuple[int, int], TestCircuit] = OrderedDict()
+_MOST_MADE = 4
+
+
 def circuit_with_test_key(log2_domain: int, seed: int) -> TestCircuit:
     """A PoRep-shaped circuit with 2^log2_domain rows and its TEST KEY, from memory, the user's cache, or made.
+
+    The last four are remembered.
 
     Raises
     ------
     BadInput
         The size is out of range.
     """
-    _check_size(log2_domain, MAX_LOG2_DOMAIN, f" (a GPU makes them up to {GPU_MAX_LOG2_DOMAIN})")
+    check_size(log2_domain)
+    wanted = log2_domain, seed
+    made = _made.pop(wanted, None) or _circuit_with_test_key(log2_domain, seed)
+    _made[wanted] = made
+    while len(_made) > _MOST_MADE:
+        _made.popitem(last=False)
+    return made
+
+
+def _circuit_with_test_key(log2_domain: int, seed: int) -> TestCircuit:
     circuit = porep_circuit(porep_constraints(log2_domain), seed)
     digest = hashlib.sha256()
     for matrix in (with_public_rows(circuit.system), circuit.system.b, circuit.system.c):
@@ -183,12 +200,23 @@ def circuit_made_by(maker: Maker, log2_domain: int, seed: int, progress: Progres
     BadInput
         The size is out of range, or the device's memory does not suffice.
     """
-    _check_size(log2_domain, GPU_MAX_LOG2_DOMAIN)
+    check_size(log2_domain, maker)
     wanted = maker, log2_domain, seed
     if wanted not in _last_made:
         _last_made.clear()  # before the next one takes its memory
         _last_made[wanted] = _made_by(maker, log2_domain, seed, progress or (lambda step, share: None))
     return _last_made[wanted]
+
+
+def is_remembered(log2_domain: int, seed: int, maker: Maker | None = None) -> bool:
+    """Whether this process holds a circuit with its key, so that it would not be made again."""
+    return (log2_domain, seed) in _made if maker is None else (maker, log2_domain, seed) in _last_made
+
+
+def given_up_bytes(log2_domain: int, seed: int, maker: Maker) -> int:
+    """What the circuit and key take that are forgotten before a device makes these."""
+    others = (made for wanted, made in _last_made.items() if wanted != (maker, log2_domain, seed))
+    return sum(made.key.query_bytes + made.key.constraints.nbytes for made in others)
 
 
 def _made_by(maker: Maker, log2_domain: int, seed: int, progress: Progress) -> TestCircuit:
@@ -219,7 +247,16 @@ def _made_by(maker: Maker, log2_domain: int, seed: int, progress: Progress) -> T
     return TestCircuit(log2_domain, seed, circuit, key, shape, MappingProxyType(digests), maker)
 
 
-def _check_size(log2_domain: int, most: int, more: str = "") -> None:
+def check_size(log2_domain: int, maker: Maker | None = None) -> None:
+    """Refuse a size that a device, or the CPU, does not make.
+
+    Raises
+    ------
+    BadInput
+    """
+    most, more = GPU_MAX_LOG2_DOMAIN, ""
+    if maker is None:
+        most, more = MAX_LOG2_DOMAIN, f" (a GPU makes them up to {GPU_MAX_LOG2_DOMAIN})"
     if not MIN_LOG2_DOMAIN <= log2_domain <= most:
         raise BadInput(
             f"log2_domain {log2_domain}: a live run makes its circuit and key; ask for porep-shaped-N with N from "

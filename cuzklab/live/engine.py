@@ -10,7 +10,8 @@ from typing import Any
 from cuzklab import policies
 from cuzklab.errors import BadInput
 from cuzklab.live.circuit import MIN_LOG2_DOMAIN, TestCircuit
-from cuzklab.live.place import Place, place
+from cuzklab.live.footprint import Engine, check_fits, most_under_way
+from cuzklab.live.place import Place, batch_at, place, room_at
 from cuzklab.live.run import Ended, Run
 from cuzklab.live.stages import Groth16
 from cuzklab.live.status import Tell, snapshot
@@ -129,6 +130,7 @@ def run_live(
     threads: int = 1,
     seed: int = 1,
     deadline_s: float | None = None,
+    host_memory_bytes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     preparing: Callable[[str, float], None] | None = None,
     status: Tell | None = None,
@@ -168,6 +170,9 @@ def run_live(
         Of circuit, key, witnesses and the proofs' randomness: the same seed gives the same proofs, byte for byte.
     deadline_s : float, optional
         A run that takes longer is stopped, and says who waited for what.
+    host_memory_bytes : int, optional
+        Host memory that the run may take; a run that needs more is refused before anything large is made. If not
+        given, what the machine and this process's control group have left.
     progress : callable (done, total), optional
         Told from time to time how many partitions have an outcome.
     preparing : callable (words, share), optional
@@ -193,13 +198,28 @@ def run_live(
     in_flight = proofs if in_flight is None else in_flight
     lookahead = synthesis_workers if lookahead is None else lookahead
     _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads, gpus)
-    circuit = where.circuit(log2_domain, seed, preparing)
     equivalent_bytes = where.vram_bytes if vram_bytes is None else vram_bytes
+    kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
+    sizes = [(log2_domain, proofs * partitions), *(_urgent_size(kind, log2_domain) for kind, _ in kinds)]
+    admitted = min(proofs, in_flight) * partitions + sum(count for _, count in sizes[1:])
+    emulated_bytes = None if where.card_bytes else gpus * (equivalent_bytes << log2_domain) // POREP_32G.domain
+    warning = check_fits(
+        [batch_at(where, *size, seed) for size in sizes],
+        Engine(
+            most_under_way(policy, admitted, gpu_workers * gpus, synthesis_workers, lookahead), gpu_workers * gpus,
+            threads, emulated_bytes,
+        ),
+        room_at(where, log2_domain, seed, host_memory_bytes),
+    )  # fmt: skip
+    if warning and preparing:
+        preparing(warning, 0.0)
+    circuit = where.circuit(log2_domain, seed, preparing)
     limit_bytes, margin_bytes = circuit.scaled(equivalent_bytes), circuit.scaled(where.margin_bytes)
     _check_memory(where, equivalent_bytes, limit_bytes, margin_bytes)
     cards = tuple(Gpu(index, limit_bytes, margin_bytes) for index in range(gpus))
-    kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
-    circuits = {"": circuit} | {kind.name: _urgent_circuit(kind, log2_domain, seed, where) for kind, _ in kinds}
+    circuits = {"": circuit} | {
+        kind.name: where.circuit(_urgent_size(kind, log2_domain)[0], seed, None) for kind, _ in kinds
+    }
     try:
         config = EngineConfig(
             proofs, partitions, cards, in_flight, synthesis_workers, gpu_workers, lookahead,
@@ -245,6 +265,7 @@ def run_live(
 
     outcomes = ended.results.get("collector") or ()
     partition_proofs, failures = _verified(groth16, outcomes, circuits)
+    groth16.forget()  # what the run consists of refers to itself, so it stays until the collector comes
     outcome, explanation = _judge(ended, outcomes, failures, total)
     conditions = {
         "policy": policy.name, **policy.options, "c": proofs, "j": in_flight, "pw": synthesis_workers,
@@ -269,7 +290,12 @@ def run_live(
         conditions=conditions,
         devices=tuple(_device(gpu, where, equivalent_bytes, known) for gpu, known in zip(cards, facts, strict=True)),
         inputs={**circuit.digests, **where.inputs},
-        notes=(*_notes(circuit), *notes, "Witnesses were made before the timed part, proofs verified after it."),
+        notes=(
+            *_notes(circuit),
+            *notes,
+            *([warning] if warning else []),
+            "Witnesses were made before the timed part, proofs verified after it.",
+        ),
         wall_s=wall_s,
         waits_for=ended.waits_for,
         leaks=ended.leaks,
@@ -284,10 +310,10 @@ def _whole(config: EngineConfig, partitions: Sequence[int]) -> tuple[int, ...]:
     return tuple(proof for proof in numbers if partitions.count(proof) == config.partitions_of(proof))
 
 
-def _urgent_circuit(kind: Workload, log2_domain: int, seed: int, where: Place) -> TestCircuit:
-    """The circuit that stands for an urgent proof's: as much smaller than the batch's as it really is."""
+def _urgent_size(kind: Workload, log2_domain: int) -> tuple[int, int]:
+    """The size of an urgent proof's circuit: as much smaller than the batch's as it really is; and its partitions."""
     smaller = POREP_32G.domain.bit_length() - kind.shape.domain.bit_length()
-    return where.circuit(max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), seed, None)
+    return max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), kind.partitions_per_proof
 
 
 def _urgent(kind: Workload, after: int, sizes: PartitionSizes) -> Urgent:

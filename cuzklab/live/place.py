@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cuzklab.backends.device import Device
@@ -12,9 +12,14 @@ from cuzklab.live.circuit import (
     GPU_FROM_LOG2_DOMAIN,
     Maker,
     TestCircuit,
+    check_size,
     circuit_made_by,
     circuit_with_test_key,
+    given_up_bytes,
+    is_remembered,
 )
+from cuzklab.live.footprint import ROOM_FOR_TAILS, Batch
+from cuzklab.live.machine_memory import Room, host_room
 from cuzklab.live.stages import Means
 from cuzklab.profiles import Hardware, load_hardware
 from cuzklab.prover.setup import Progress
@@ -24,7 +29,6 @@ from cuzklab.units import MiB, format_size
 
 MARGIN_BYTES = 512 * MiB
 """What an engine leaves free of a 16 GiB card when it decides by the amount of free memory."""
-_ROOM_FOR_TAILS = 1.1
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,8 @@ class Place:
     means : (threads, devices) -> Means
     circuit : (log2_domain, seed, progress) -> TestCircuit
         What is proved there; `progress` is told what is being made and the share that is done, or is None.
-    maker : Maker or None
-        The device that makes circuits and keys, if not the CPU.
+    maker : (log2_domain) -> Maker or None
+        The device that makes circuits and keys of that size, if not the CPU.
     inputs : mapping
         Hashes of the files that it rests on.
     notes : (threads, devices) -> tuple of str
@@ -72,7 +76,7 @@ class Place:
     means: Callable[[int, tuple[Device, ...]], Means]
     notes: Callable[[int, tuple[Device, ...]], tuple[str, ...]]
     circuit: Callable[[int, int, Progress | None], TestCircuit]
-    maker: Maker | None = None
+    maker: Callable[[int], Maker | None] = lambda log2_domain: None
     inputs: Mapping[str, str] = field(default_factory=dict)
     facts: Callable[[Device], Mapping[str, Any]] = lambda device: {}
 
@@ -93,6 +97,28 @@ def place(backend: str, hardware: Hardware | str | None) -> Place:
     if hardware is not None:
         raise BadInput("hardware: on the GPU the card itself is the hardware; limit its memory with vram instead")
     return _real()
+
+
+def batch_at(where: Place, log2_domain: int, partitions: int, seed: int) -> Batch:
+    """So many partitions of a circuit of this size, as what they take of the host's memory depends on the place.
+
+    Raises
+    ------
+    BadInput
+        Circuits of this size are not made there.
+    """
+    maker = where.maker(log2_domain)
+    check_size(log2_domain, maker)
+    return Batch(log2_domain, partitions, maker is not None, is_remembered(log2_domain, seed, maker))
+
+
+def room_at(where: Place, log2_domain: int, seed: int, given_bytes: int | None) -> Room:
+    """What a run may take of the host's memory: what the user gives, or what there is, and what is forgotten for it."""
+    if given_bytes is not None:
+        return Room(given_bytes, f"{format_size(given_bytes)} were given", hard=True)
+    room, maker = host_room(), where.maker(log2_domain)
+    more_bytes = 0 if maker is None else given_up_bytes(log2_domain, seed, maker)
+    return replace(room, free_bytes=room.free_bytes + more_bytes)
 
 
 def _emulated(hardware: Hardware) -> Place:
@@ -125,15 +151,19 @@ def _real() -> Place:
     from cuzklab.backends.cuda.card import card
     from cuzklab.backends.cuda.device import CudaDevice
     from cuzklab.backends.cuda.keys import CUDA_KEYS, release
+    from cuzklab.backends.cuda.latency import launch_ns
     from cuzklab.backends.cuda.launch import cupy
     from cuzklab.backends.cuda.workspace import FLOOR_BYTES
 
-    found, gpu, maker = card(), CudaBackend(), Maker(cupy(), CUDA_KEYS, release)
+    found, gpu, the_card = card(), CudaBackend(), Maker(cupy(), CUDA_KEYS, release)
+
+    def maker(log2_domain: int) -> Maker | None:
+        return the_card if log2_domain >= GPU_FROM_LOG2_DOMAIN else None
 
     def circuit(log2_domain: int, seed: int, progress: Progress | None) -> TestCircuit:
-        if log2_domain < GPU_FROM_LOG2_DOMAIN:
+        if (by := maker(log2_domain)) is None:
             return circuit_with_test_key(log2_domain, seed)
-        return circuit_made_by(maker, log2_domain, seed, progress)
+        return circuit_made_by(by, log2_domain, seed, progress)
 
     def devices(count: int, limit_bytes: int) -> tuple[Device, ...]:
         if count > found.count:
@@ -143,10 +173,11 @@ def _real() -> Place:
     def prepare(key: DenseKey, shape: CircuitShape, devices: tuple[Device, ...], partitions: int) -> DenseKey:
         for device in devices:
             device.stream("warm").run(lambda: gpu.warm(key.domain)).wait()
+            device.launch_ns = launch_ns(device)
             device.forget_peaks()
         # Page-locked memory for tails: an engine has it from its start, and the driver stops for whoever asks for more.
         widths = {"l": (4, 12), "a": (4, 12), "b_g1": (4, 12), "b_g2": (24,)}
-        rows = {query: round(_ROOM_FOR_TAILS * shape.tail(query)) for query in widths}
+        rows = {query: round(ROOM_FOR_TAILS * shape.tail(query)) for query in widths}
         kept = [
             devices[0].host_array(rows[query], width, pinned=True)
             for query in widths
@@ -196,5 +227,7 @@ def _real() -> Place:
             "workspace_bytes": device.workspace_bytes,
             "physical_peak_bytes": device.physical_bytes,
             "clock_uncertainty_ns": device.clock_uncertainty_ns,
+            "launch_latency_ns": device.launch_ns,
+            "events_recorded": device.events.recorded,
         },
     )

@@ -11,7 +11,9 @@ from cuzklab.trace.recorders import Recording
 from cuzklab.units import GiB
 
 MAX_SHARE = 0.01
-_TABLES = ("spans", "locks", "vram", "waits", "counters", "kernels", "transfers")
+_DURING = ("spans", "locks", "vram", "waits", "counters")
+_AFTERWARDS = ("kernels", "transfers")
+"""Tables whose rows are made when the timed part is over; until then there are the events of a real device."""
 _RESAMPLED = 10_000
 # Scratch memory of smaller circuits does not shrink with them, so they get a larger card.
 _LEAST_PROPORTIONAL_LOG2 = 18
@@ -32,10 +34,9 @@ class RecordingCost:
     ratio_low, ratio_high : float
         95 % bootstrap interval of that median over pairs.
     rows : dict
-        Recorded rows by table, of one run.
+        Recorded rows by table, of one run, and ``events`` that were put around its kernels and copies on a GPU.
     share : float
-        What those rows cost, by the cost of each, of a recorded run's median time; on a GPU the pair of events around
-        each kernel is not in it, only in the ratio.
+        What those rows and events cost, by the cost of each, of a recorded run's median time.
     bound_share : float
         What `share` must not exceed.
     """
@@ -77,7 +78,8 @@ def cost_of_recording(
     log2_domain : int
         Of the circuit.
     cost_ns : mapping
-        What one operation of recording costs, drained, by the names of `trace.recorders.bench`.
+        What one operation of recording costs, drained, by the names of `trace.recorders.bench`; on a GPU also
+        ``device event``, of `backends.cuda.latency`.
 
     Raises
     ------
@@ -85,7 +87,7 @@ def cost_of_recording(
         A run did not end well, so that its time means nothing.
     """
 
-    def once(record: bool) -> tuple[float, Recording | None]:
+    def once(record: bool) -> tuple[float, Recording | None, int]:
         result = run_live(
             "phase9", log2_domain, proofs=proofs, partitions=partitions, gpu_workers=gpu_workers,
             synthesis_workers=synthesis_workers, threads=threads, backend=backend, record=record,
@@ -93,9 +95,9 @@ def cost_of_recording(
         )  # fmt: skip
         if result.outcome != "ok":
             raise RuntimeError(f"a run ended with {result.outcome}: {result.explanation}")
-        return result.wall_s, result.recorder
+        return result.wall_s, result.recorder, sum(device.get("events_recorded", 0) for device in result.devices)
 
-    _, recorder = once(True)
+    _, recorder, events = once(True)
     assert recorder is not None
     bare: list[float] = []
     recorded: list[float] = []
@@ -105,18 +107,23 @@ def cost_of_recording(
             (recorded if record else bare).append(once(record)[0])
     ratios = [one / other for one, other in zip(recorded, bare, strict=True)]
     low, high = interval_of_median(ratios)
-    rows = {table: recorder.count(table) for table in _TABLES}
+    rows = {table: recorder.count(table) for table in (*_DURING, *_AFTERWARDS)} | {"events": events}
     share = recording_ns(rows, cost_ns) * 1e-9 / median(recorded)
     return RecordingCost(backend, pairs, bare, recorded, median(ratios), low, high, rows, share)
 
 
 def recording_ns(rows: Mapping[str, int], cost_ns: Mapping[str, float]) -> float:
-    """What rows cost to record, in nanoseconds; a row that is added whole costs as much as an allocation's."""
-    whole = cost_ns["allocation and free"]
+    """What rows and events cost while a run goes on, in nanoseconds.
+
+    A row that is added whole costs no more than one of the two that an allocation and its free leave, nor does looking
+    up whose doing a span is.
+    """
+    whole = cost_ns["allocation and free"] / 2
     return (
-        rows["spans"] * (cost_ns["span, by name"] + whole)  # with looking up whose doing it is
+        rows["spans"] * (cost_ns["span, by name"] + whole)
         + rows["locks"] * cost_ns["lock round trip"]
-        + sum(count for table, count in rows.items() if table not in ("spans", "locks")) * whole
+        + sum(rows[table] for table in _DURING if table not in ("spans", "locks")) * whole
+        + (rows["events"] * cost_ns["device event"] if rows["events"] else 0)
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cuzklab.backends.backend import HOST, Backend
+from cuzklab.backends.backend import HOST, Backend, Sum
 from cuzklab.backends.device import Memory, Piece
 from cuzklab.policies.model import HostBuffer, Partition
 from cuzklab.prover import stages as prover
@@ -29,8 +29,9 @@ class Job:
     witness : (wires, 4) uint64, plain
     r, s : int
         The proof's randomness.
+    h : Sum or None
     ones, tails : dict
-        Sums by query.
+        Sums by query. A device's last additions are left for the epilogue, so that nobody waits for it meanwhile.
     """
 
     key: DenseKey
@@ -39,9 +40,9 @@ class Job:
     s: int
     evaluations: Evaluations | None = None
     split: dict[str, SplitMsm] = field(default_factory=dict)
-    h: np.ndarray | None = None
-    ones: dict[str, np.ndarray] = field(default_factory=dict)
-    tails: dict[str, np.ndarray] = field(default_factory=dict)
+    h: Sum | None = None
+    ones: dict[str, Sum] = field(default_factory=dict)
+    tails: dict[str, Sum] = field(default_factory=dict)
     proof: Proof | None = None
 
     @property
@@ -106,7 +107,7 @@ def _synthesis(job: Job, part: str, arrays: Arrays, means: Means) -> None:
 
 
 def _prep_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
-    job.split = prover.prep_msm(job.key, job.witness, empty=means.tails)
+    job.split = prover.prep_msm(job.key, job.witness, threads=1, empty=means.tails)  # the modelled engine has one
 
 
 def _ntt_h(job: Job, part: str, arrays: Arrays, means: Means) -> None:
@@ -116,12 +117,12 @@ def _ntt_h(job: Job, part: str, arrays: Arrays, means: Means) -> None:
 
 def _h_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
     scalars = arrays["d_a"].reshape(job.key.domain, 4)
-    job.h = prover.h_msm(ScaledPoints(job.key.h, scalars), threads=means.threads, on=means.gpu)
+    job.h = prover.h_msm(ScaledPoints(job.key.h, scalars), threads=means.threads, on=means.gpu, later=True)
 
 
 def _batch_add(job: Job, part: str, arrays: Arrays, means: Means) -> None:
     if (ones := job.split[part].ones) is not None:
-        job.ones[part] = prover.batch_add(ones, threads=means.threads, on=means.gpu)
+        job.ones[part] = prover.batch_add(ones, threads=means.threads, on=means.gpu, later=True)
 
 
 def _batch_add_bytes(job: Job, part: str) -> int:
@@ -130,7 +131,7 @@ def _batch_add_bytes(job: Job, part: str) -> int:
 
 
 def _tail_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
-    job.tails[part] = prover.tail_msm(job.split[part].tail, threads=means.threads, on=means.gpu)
+    job.tails[part] = prover.tail_msm(job.split[part].tail, threads=means.threads, on=means.gpu, later=True)
 
 
 def _b_g2_msm(job: Job, part: str, arrays: Arrays, means: Means) -> None:
@@ -243,6 +244,12 @@ class Groth16:
 
     def finished(self, partition: Partition) -> None:
         self.job(partition).drop_intermediates()
+
+    def forget(self) -> None:
+        """Give up the data of all partitions, witnesses too, whoever still refers to this."""
+        with self._mutex:
+            self._jobs.clear()
+            self._by_buffer.clear()
 
     @property
     def host_bytes(self) -> int:

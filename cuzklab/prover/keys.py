@@ -11,6 +11,7 @@ import numpy as np
 
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import CircuitConstraints, MappedConstraints, densities
+from cuzklab.prover.density import Density
 from cuzklab.prover.files.container import open_regular, printable
 from cuzklab.prover.files.params import read_params
 from cuzklab.prover.files.zkey import KeyFile, is_zkey, matrix_records, open_zkey, verifying_key
@@ -70,7 +71,7 @@ def _dense_zkey(file: KeyFile, system: ConstraintSystem | None, where: str) -> D
     b_wires = _finite(points["b_g2"])
 
     def query(name: str, finite: np.ndarray, first_wire: int = 0) -> DenseQuery:
-        return DenseQuery(chosen(points[name], finite), finite + np.uint32(first_wire))
+        return DenseQuery(chosen(points[name], finite), Density.of(finite + np.uint32(first_wire), file.wires))
 
     key = DenseKey(
         wires=file.wires,
@@ -123,6 +124,7 @@ def dense_bellman_key(key: BellmanKey, system: ConstraintSystem, *, where: str =
                 f"{where}: {len(points)} points of {name}, but the circuit has {wanted} {what}; "
                 "they do not belong together"
             )
+    in_b = Density.of(b_wires, system.wires)
     dense = DenseKey(
         wires=system.wires,
         public=system.public,
@@ -132,10 +134,10 @@ def dense_bellman_key(key: BellmanKey, system: ConstraintSystem, *, where: str =
         delta_g1=key.delta_g1,
         vk=key.vk,
         h=key.h,
-        l=DenseQuery(key.l, np.arange(inputs, system.wires, dtype=np.uint32)),
-        a=DenseQuery(key.a, a_wires),
-        b_g1=DenseQuery(key.b_g1, b_wires),
-        b_g2=DenseQuery(key.b_g2, b_wires),
+        l=DenseQuery(key.l, Density.of(np.arange(inputs, system.wires), system.wires)),
+        a=DenseQuery(key.a, Density.of(a_wires, system.wires)),
+        b_g1=DenseQuery(key.b_g1, in_b),
+        b_g2=DenseQuery(key.b_g2, in_b),
         dialect="bellman",
         test_only=key.test_only,
     )

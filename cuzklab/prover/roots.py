@@ -123,11 +123,12 @@ def _evaluator(key: DenseKey, terms: int, dialect: Dialect) -> Callable[[list[in
 def _short_columns(key: DenseKey) -> list[tuple[int, Column]] | None:
     """Two of the shortest columns of B that differ in their rows: place of their point in the query, and entries."""
     row, wire, value = key.constraints.entries_of_b()
-    lengths = np.bincount(wire, minlength=key.wires)[key.b_g2.wires]
+    wires = key.b_g2.wires
+    lengths = np.bincount(wire, minlength=key.wires)[wires]
     usable = np.flatnonzero((lengths > 0) & (lengths <= _MAXIMUM_ROWS))
     found: list[tuple[int, Column]] = []
     for place in usable[np.argsort(lengths[usable], kind="stable")][:64]:
-        mine = np.flatnonzero(wire == key.b_g2.wires[place])
+        mine = np.flatnonzero(wire == wires[place])
         column: Column = {}
         for i, coefficient in zip(row[mine].tolist(), host.limbs_to_ints(value[mine])):
             column[i] = (column.get(i, 0) + coefficient) % FR_MODULUS

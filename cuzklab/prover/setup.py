@@ -28,6 +28,7 @@ from cuzklab.backends.bls12_381 import TWO_ADICITY
 from cuzklab.backends.keys import HOST_KEYS, KeyArithmetic
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import compiled, densities, with_public_rows
+from cuzklab.prover.density import Density
 from cuzklab.prover.model import BellmanKey, ConstraintSystem, ProvingKey, VerifyingKey
 from cuzklab.prover.stages import DenseKey, DenseQuery
 
@@ -191,16 +192,18 @@ def dense_setup(
     make.report("evaluating the circuit's polynomials")
     u, v, combined = _columns(system, secrets, host.SNARKJS_ROOT, threads, on)
     a_wires, b_wires = on.nonzero(u), on.nonzero(v)
+    in_a, in_b = Density.of(a_wires, system.wires), Density.of(b_wires, system.wires)
     a = make.g1("A query", on.take(u, a_wires))
-    del u
+    del u, a_wires
     b_g1 = make.g1("B query in G1", on.take(v, b_wires))
     b_g2 = make.g2("B query in G2", on.take(v, b_wires))
-    del v
+    del v, b_wires
     ic = np.array(make.g1("public inputs", combined[:first_private]))
     private = combined[first_private:]
     l_wires = on.nonzero(private)
+    in_l = Density.of(first_private + l_wires, system.wires)
     l = make.g1("L query", on.combination([(by_delta, on.take(private, l_wires))]))
-    del combined, private
+    del combined, private, l_wires
     h = make.g1("H query", _odd_basis(secrets, domain, by_delta, threads, on))
     beta_g1, delta_g1, vk = _single_points(replace(secrets, gamma=1), ic)
     make.report("done")
@@ -213,10 +216,10 @@ def dense_setup(
         delta_g1=delta_g1,
         vk=vk,
         h=h,
-        l=DenseQuery(l, l_wires + np.uint32(first_private)),
-        a=DenseQuery(a, a_wires),
-        b_g1=DenseQuery(b_g1, b_wires),
-        b_g2=DenseQuery(b_g2, b_wires),
+        l=DenseQuery(l, in_l),
+        a=DenseQuery(a, in_a),
+        b_g1=DenseQuery(b_g1, in_b),
+        b_g2=DenseQuery(b_g2, in_b),
         test_only=True,
     )
 

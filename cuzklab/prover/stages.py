@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from cuzklab.backends import host
-from cuzklab.backends.backend import HOST, Backend
+from cuzklab.backends.backend import HOST, Backend, Sum, settled
+from cuzklab.backends.limbs import checked
 from cuzklab.errors import BadInput
 from cuzklab.prover.constraints import Constraints, Evaluations, compiled, evaluate
+from cuzklab.prover.density import Density
 from cuzklab.prover.model import ConstraintSystem, Dialect, Proof, ProvingKey, VerifyingKey
 from cuzklab.prover.streaming import AnyPoints, chosen, masked_sum, msm, point_bytes
 
@@ -28,12 +30,17 @@ class DenseQuery:
     Attributes
     ----------
     points : (n, 12) or (n, 24) uint64, or points of a mapped file
-    wires : (n,) uint32
-        Ascending.
+    density : Density
+        Of n wires.
     """
 
     points: AnyPoints
-    wires: np.ndarray
+    density: Density
+
+    @property
+    def wires(self) -> np.ndarray:
+        """(n,) uint32, ascending; made anew each time."""
+        return self.density.wires
 
 
 @dataclass(frozen=True)
@@ -106,20 +113,20 @@ def dense_key(key: ProvingKey, system: ConstraintSystem | None = None) -> DenseK
         delta_g1=key.delta_g1,
         vk=key.vk,
         h=np.require(key.h_query, requirements=["ALIGNED", "C_CONTIGUOUS"]),
-        l=_dense(key.l_query, np.flatnonzero(key.l_query.any(axis=1)), first_wire=1 + key.public),
-        a=_dense(key.a_query, np.flatnonzero(key.a_query.any(axis=1))),
-        b_g1=_dense(key.b_g1_query, b_wires),
-        b_g2=_dense(key.b_g2_query, b_wires),
+        l=_dense(key, key.l_query, np.flatnonzero(key.l_query.any(axis=1)), first_wire=1 + key.public),
+        a=_dense(key, key.a_query, np.flatnonzero(key.a_query.any(axis=1))),
+        b_g1=_dense(key, key.b_g1_query, b_wires),
+        b_g2=_dense(key, key.b_g2_query, b_wires),
         test_only=key.test_only,
     )
 
 
-def _dense(points: np.ndarray, finite: np.ndarray, first_wire: int = 0) -> DenseQuery:
+def _dense(key: ProvingKey, points: np.ndarray, finite: np.ndarray, first_wire: int = 0) -> DenseQuery:
     if len(finite) < len(points):
         points = host.gather(points, finite)
     # A mapped file's sections lie at multiples of 4, which native code may not read 64-bit limbs from.
     kept = np.require(points, requirements=["ALIGNED", "C_CONTIGUOUS"])
-    return DenseQuery(kept, (first_wire + finite).astype(np.uint32))
+    return DenseQuery(kept, Density.of(first_wire + finite, key.wires))
 
 
 @dataclass(frozen=True)
@@ -186,18 +193,35 @@ def prep_msm(
 ) -> dict[str, SplitMsm]:
     """Class the scalars of L, A and B as 0, 1 or other; make bitmaps of the ones and gather the tails.
 
-    Of points in a mapped file the tails are remembered only, and read when they are added up. `empty` makes the arrays
-    of the others.
+    The witness is read once, for all queries; then only what is in a tail is. Of points in a mapped file the tails are
+    remembered only, and read when they are added up.
+
+    Parameters
+    ----------
+    key : DenseKey
+    witness : (wires, 4) uint64, plain
+    threads : int, optional
+        The modelled engine has one for it.
+    empty : callable, optional
+        Makes the arrays of the tails.
 
     Returns
     -------
     dict
         Keyed by query: l, a, b_g1, b_g2.
+
+    Raises
+    ------
+    ValueError
+        The witness has another number of wires than the key.
     """
-    b_g1, b_g2 = _split(witness, key.b_g1.wires, [key.b_g1.points, key.b_g2.points], empty)
-    (l_split,) = _split(witness, key.l.wires, [key.l.points], empty)
-    (a_split,) = _split(witness, key.a.wires, [key.a.points], empty)
-    return {"l": l_split, "a": a_split, "b_g1": b_g1, "b_g2": b_g2}
+    checked("witness", witness, np.uint64, key.wires, 4)
+    classes = host.classify(witness, threads=threads)
+    split: dict[str, SplitMsm] = {}
+    for names in (("b_g1", "b_g2"), ("l",), ("a",)):  # those of one tuple are over the same wires
+        queries = [getattr(key, name) for name in names]
+        split |= zip(names, _split(classes, witness, queries, threads, empty or _empty), strict=True)
+    return split
 
 
 def split_pays(tail: int, scalars: int) -> bool:
@@ -205,27 +229,36 @@ def split_pays(tail: int, scalars: int) -> bool:
     return 2 * tail <= scalars
 
 
-def _split(witness: np.ndarray, wires: np.ndarray, queries: list[AnyPoints], empty: Empty | None) -> list[SplitMsm]:
-    """The split of queries over the same wires, whose scalars are classed once."""
-    scalars = witness if len(wires) == len(witness) else host.gather(witness, wires)
-    ones, tail, _ = host.classify(scalars)
-    worthwhile = split_pays(len(tail), len(scalars))
+def _split(
+    classes: host.Classes, witness: np.ndarray, queries: list[DenseQuery], threads: int | None, empty: Empty
+) -> list[SplitMsm]:
+    """The split of queries over the same wires."""
+    density = queries[0].density
+    found = host.classes_of_query(classes, density.bits, density.count)
+    worthwhile = split_pays(len(found.points), density.count)
     if not worthwhile:
-        tail = np.flatnonzero(scalars.any(axis=1))
+        found = host.classes_of_query(classes, density.bits, density.count, ones_in_tail=True)
 
-    def gathered(rows: np.ndarray) -> np.ndarray:
-        return host.gather(rows, tail, out=empty(len(tail), rows.shape[1]) if empty else None)
+    def gathered(rows: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        return host.gather_rows(rows, indices, empty(len(indices), rows.shape[1]), threads=threads)
 
-    tail_scalars = gathered(scalars)
+    scalars = gathered(witness, found.wires)
     return [
         SplitMsm(
-            ones=MaskedPoints(points, ones) if worthwhile else None,
+            ones=MaskedPoints(query.points, found.ones) if worthwhile else None,
             tail=ScaledPoints(
-                gathered(points) if isinstance(points, np.ndarray) else chosen(points, tail), tail_scalars
+                gathered(query.points, found.points)
+                if isinstance(query.points, np.ndarray)
+                else chosen(query.points, found.points),
+                scalars,
             ),
         )
-        for points in queries
+        for query in queries
     ]
+
+
+def _empty(*shape: int) -> np.ndarray:
+    return np.empty(shape, np.uint64)
 
 
 def load_evaluations(evaluations: Evaluations, d_a: Any, d_bc: Any, *, on: Backend = HOST) -> None:
@@ -258,22 +291,23 @@ def ntt_h(d_a: Any, d_bc: Any, *, dialect: Dialect = "snarkjs", threads: int | N
     (on.h_polynomial if dialect == "snarkjs" else on.h_coefficients)(d_a, *d_bc, threads=threads)
 
 
-def h_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
+def h_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST, later: bool = False) -> Sum:
     """Σ scalar·point over the H query: a G1 point. The scalars are on the device already, so only points stream.
 
-    There may be more scalars than points: bellman's query has one point fewer than the domain.
+    There may be more scalars than points: bellman's query has one point fewer than the domain. `later` as `Backend`
+    has it, here and in the stages below: `add_up` does what was left.
     """
-    return msm(inputs.points, inputs.scalars[: len(inputs.points)], threads=threads, on=on)
+    return msm(inputs.points, inputs.scalars[: len(inputs.points)], threads=threads, on=on, later=later)
 
 
-def batch_add(inputs: MaskedPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
+def batch_add(inputs: MaskedPoints, *, threads: int | None = None, on: Backend = HOST, later: bool = False) -> Sum:
     """The sum of the points whose scalar is 1, in the group that they are of."""
-    return masked_sum(inputs.points, inputs.ones, threads=threads, on=on)
+    return masked_sum(inputs.points, inputs.ones, threads=threads, on=on, later=later)
 
 
-def tail_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
+def tail_msm(inputs: ScaledPoints, *, threads: int | None = None, on: Backend = HOST, later: bool = False) -> Sum:
     """Σ scalar·point over a tail in G1."""
-    return msm(inputs.points, inputs.scalars, threads=threads, on=on)
+    return msm(inputs.points, inputs.scalars, threads=threads, on=on, later=later)
 
 
 def b_g2_msm(inputs: ScaledPoints, *, threads: int | None = None) -> np.ndarray:
@@ -292,12 +326,12 @@ class QuerySums:
     b_g2: np.ndarray
 
 
-def add_up(h: np.ndarray, ones: Mapping[str, np.ndarray], tails: Mapping[str, np.ndarray]) -> QuerySums:
+def add_up(h: Sum, ones: Mapping[str, Sum], tails: Mapping[str, Sum]) -> QuerySums:
     """Join the sums of ones, where a query was split, with those of the tails; keyed by query."""
-    sums = dict(tails)
+    sums = {query: settled(point) for query, point in tails.items()}
     for query, point in ones.items():
-        sums[query] = (host.add_g2 if query == "b_g2" else host.add_g1)(sums[query], point)
-    return QuerySums(h=h, **sums)
+        sums[query] = (host.add_g2 if query == "b_g2" else host.add_g1)(sums[query], settled(point))
+    return QuerySums(h=settled(h), **sums)
 
 
 def epilogue(key: DenseKey, sums: QuerySums, r: int, s: int) -> Proof:

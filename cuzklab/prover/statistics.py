@@ -98,12 +98,11 @@ def _query_facts(points: dict[str, int], wires: int) -> Facts:
 
 
 def _shares(witness: np.ndarray) -> Facts:
-    _, tail, zeros = host.classify(witness)
-    ones = len(witness) - zeros - len(tail)
+    classes = host.classify(witness)
     return {
-        "share_of_zeros": zeros / len(witness),
-        "share_of_ones": ones / len(witness),
-        "share_of_tail": len(tail) / len(witness),
+        "share_of_zeros": classes.zero_count / len(witness),
+        "share_of_ones": classes.one_count / len(witness),
+        "share_of_tail": classes.other_count / len(witness),
     }
 
 
@@ -119,11 +118,11 @@ def query_splits(queries: Queries, witness: np.ndarray) -> list[QuerySplit]:
     """What splitting does to each query, for a witness (wires, 4), plain."""
     splits = []
     for name, wires in queries.items():
-        _, tail, zeros = host.classify(host.gather(witness, wires))
-        ones = len(wires) - zeros - len(tail)
-        whole, split = _additions(ones + len(tail)), _additions(len(tail)) + ones
+        classes = host.classify(host.gather(witness, wires))
+        zeros, ones, tail = classes.zero_count, classes.one_count, classes.other_count
+        whole, split = _additions(ones + tail), _additions(tail) + ones
         saved = 1 - split / whole if whole else 0.0
-        splits.append(QuerySplit(name, len(wires), zeros, ones, len(tail), split_pays(len(tail), len(wires)), saved))
+        splits.append(QuerySplit(name, len(wires), zeros, ones, tail, split_pays(tail, len(wires)), saved))
     return splits
 
 

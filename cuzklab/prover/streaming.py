@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cuzklab.backends import host
-from cuzklab.backends.backend import HOST, Backend
+from cuzklab.backends.backend import HOST, Backend, Sum
 from cuzklab.backends.host.parallel import ranges, run, run_ranges, thread_count
 from cuzklab.prover.model import Group, Points
 
@@ -79,9 +79,14 @@ def read(points: AnyPoints, begin: int, end: int, *, threads: int | None = None)
     return out
 
 
-def msm(points: AnyPoints, scalars: Any, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
-    """Σ scalar·point; scalars (n, 4) uint64, plain, an array of the backend. G2 is the CPU's on every backend."""
+def msm(points: AnyPoints, scalars: Any, *, threads: int | None = None, on: Backend = HOST, later: bool = False) -> Sum:
+    """Σ scalar·point; scalars (n, 4) uint64, plain, an array of the backend. G2 is the CPU's on every backend.
+
+    `later` as `Backend` has it; of points in a mapped file, nothing is left for later.
+    """
     group = group_of(points)
+    if later and group == "g1" and isinstance(points, np.ndarray):
+        return on.msm_g1(points, scalars, threads=threads, later=True)
     kernel, add = (on.msm_g1, host.add_g1) if group == "g1" else (host.msm_g2, host.add_g2)
     if isinstance(points, np.ndarray):
         return kernel(points, scalars, threads=threads)
@@ -92,12 +97,14 @@ def msm(points: AnyPoints, scalars: Any, *, threads: int | None = None, on: Back
     return total
 
 
-def masked_sum(points: AnyPoints, ones: np.ndarray, *, threads: int | None = None, on: Backend = HOST) -> np.ndarray:
-    """Σ of the points whose bit is set; bit i of word i // 64."""
+def masked_sum(
+    points: AnyPoints, ones: np.ndarray, *, threads: int | None = None, on: Backend = HOST, later: bool = False
+) -> Sum:
+    """Σ of the points whose bit is set; bit i of word i // 64. `later` as in `msm`."""
     group = group_of(points)
     kernel, add = (on.masked_sum_g1, host.add_g1) if group == "g1" else (on.masked_sum_g2, host.add_g2)
     if isinstance(points, np.ndarray):
-        return kernel(points, ones, threads=threads)
+        return kernel(points, ones, threads=threads, later=later)
     if on is not HOST:
         total = np.zeros(_WIDTH[group], np.uint64)
         size = _DEVICE_BYTES // (8 * _WIDTH[group]) // 64 * 64

@@ -49,12 +49,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
   (part ? partial + (task.target & 0x7fffffffu) : buckets + task.target)[0] = sum;
 }
 
-// sums[t]: every (grid · THREADS)-th listed point from the t-th on. total[0]: points in the list.
+// sums[t]: every (grid · THREADS)-th listed point from the t-th on. total[0]: points in the list. `further`: sums hold
+// those of earlier parts of the points.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
-    sum_listed(const Point* points, const u32* list, const u32* total, Sum* sums) {
+    sum_listed(const Point* points, const u32* list, const u32* total, u32 further, Sum* sums) {
   const u32 n = *total, t = blockIdx.x * THREADS + threadIdx.x;
   SUM_OF_THREAD(sum);
-  sum = Sum::infinity();
+  sum = further != 0 ? sums[t] : Sum::infinity();
 #pragma unroll 1
   for (u32 i = t; i < n; i += gridDim.x * THREADS) add(sum, points[list[i]]);
   sums[t] = sum;

@@ -1,4 +1,4 @@
-// Element-wise field arithmetic, sparse matrix times vector, and the classification of scalars.
+// Element-wise field arithmetic, and sparse matrix times vector.
 #include "../field/inverse.h"
 #include "canonical.h"
 
@@ -141,27 +141,6 @@ i64 fr_record_products(const unsigned char* records, u64 begin, u64 end, const F
     sum = sum + r.value() * witness[r.wire];
   }
   return -1;
-}
-
-// Scalars one into a bitmap (⌈n/64⌉ words), those neither zero nor one into `tail`; counts = {zeros, tail}.
-void fr_classify(const u64* scalar, u64 n, u64* ones, u32* tail, u64* counts) {
-  u64 zeros = 0, others = 0;
-  for (u64 word = 0; word * 64 < n; word++) {
-    u64 bits = 0;
-    for (u64 i = word * 64; i < n && i < word * 64 + 64; i++) {
-      const u64* k = scalar + 4 * i;
-      const u64 high = k[1] | k[2] | k[3];
-      if (high == 0 && k[0] <= 1) {
-        bits |= k[0] << (i % 64);
-        zeros += 1 - k[0];
-      } else {
-        tail[others++] = u32(i);
-      }
-    }
-    ones[word] = bits;
-  }
-  counts[0] = zeros;
-  counts[1] = others;
 }
 #pragma GCC visibility pop
 }

@@ -157,6 +157,19 @@ def many_waiters_execute_work_once(device, words):
     assert work.start_ns <= work.end_ns
 
 
+def awaited_work_is_executed_by_who_waits_or_at_the_latest_at_a_synchronisation(device, words):
+    ran = []
+    stream = device.stream("s")
+    assert stream.run(lambda: ran.append("waited") or 7, awaited=True).wait() == 7
+    before = stream.run(lambda: ran.append("first"))
+    after = stream.run(lambda: ran.append("second"), awaited=True)
+    after.wait()
+    assert before.done and ran == ["waited", "first", "second"]
+    stream.run(lambda: ran.append("left"), awaited=True)
+    device.sync()
+    assert ran[3:] == ["left"] and device.idle
+
+
 def what_a_stage_raises_is_raised_where_it_is_waited_for(device, words):
     work = device.stream("s").run(lambda: 1 // 0)
     with pytest.raises(ZeroDivisionError):

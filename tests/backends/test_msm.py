@@ -261,29 +261,55 @@ def test_fixed_base_of_many_scalars_uses_wider_windows():
     assert (msm("g1", points, weights) == generator_multiple("g1", dot(scalars, weights))).all()
 
 
-def test_classify_and_gather():
+def set_bits(bitmap):
+    return np.flatnonzero(np.unpackbits(bitmap.view(np.uint8), bitorder="little"))
+
+
+def whole_query(scalars):
+    """The classes of scalars of which each has a point."""
+    every = np.packbits(np.arange(-(-len(scalars) // 64) * 64) < len(scalars), bitorder="little").view(np.uint64)
+    return host.classes_of_query(host.classify(scalars), every, len(scalars))
+
+
+def test_classify_and_gather(field_path):
     scalars = [0, 1, 2, 1, 0, R - 1, 1 << 64, 1 << 128, (1 << 64) + 1, *([1] * 60), 0, 7]
-    ones, tail, zeros = host.classify(scalars_to_limbs(scalars))
-    assert [i for i in range(len(scalars)) if int(ones[i // 64]) >> (i % 64) & 1] == [
-        i for i, k in enumerate(scalars) if k == 1
-    ]
-    assert tail.dtype == np.uint32 and tail.tolist() == [i for i, k in enumerate(scalars) if k > 1]
-    assert zeros == 3 and ones.shape == (2,)
-    assert host.limbs_to_ints(host.gather_scalars(scalars_to_limbs(scalars), tail)) == [k for k in scalars if k > 1]
+    classes = host.classify(scalars_to_limbs(scalars))
+    assert set_bits(classes.ones).tolist() == [i for i, k in enumerate(scalars) if k == 1]
+    assert set_bits(classes.others).tolist() == [i for i, k in enumerate(scalars) if k > 1]
+    assert (classes.zero_count, classes.one_count, classes.other_count) == (3, 62, 6) and classes.ones.shape == (2,)
+    assert host.count_bits(classes.ones) == 62
     points, _ = known_points("g1", 4)
     assert (host.gather(points, np.array([3, 0], np.uint32)) == points[[3, 0]]).all()
     with pytest.raises(IndexError):
         host.gather(points, np.array([4], np.uint32))
+    assert (host.gather_rows(points, np.array([3, 0], np.uint32), np.empty((2, 12), np.uint64)) == points[[3, 0]]).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_beyond_the_rows_is_never_gathered(threads):
+    rows, out = np.zeros((7, 4), np.uint64), np.empty((70_000, 4), np.uint64)
+    indices = np.zeros(len(out), np.uint32)
+    assert not host.gather_rows(rows, indices, out, threads=threads).any()
+    indices[50_000] = 7
+    with pytest.raises(IndexError, match="7 is beyond 7 rows"):
+        host.gather_rows(rows, indices, out, threads=threads)
+    for wrong in (rows[:, :3], rows.astype(np.int64), np.zeros((7, 5), np.uint64), rows[::2]):
+        with pytest.raises(ValueError, match="rows: "):
+            host.gather_rows(wrong, indices[:1], out[:1], threads=threads)
+    with pytest.raises(ValueError, match="out: "):
+        host.gather_rows(rows, indices, out[:-1], threads=threads)
 
 
 @both_groups
 def test_a_split_msm_equals_the_whole(field_path, group):
     points, _ = known_points(group, 500)
     scalars = [k if i % 5 == 0 else i % 2 for i, k in enumerate(random_scalars(500))]
-    ones, tail, _ = host.classify(scalars_to_limbs(scalars))
+    limbs = scalars_to_limbs(scalars)
+    query = whole_query(limbs)
+    assert np.array_equal(query.points, query.wires)
     ours = function("add", group)(
-        function("masked_sum", group)(points, ones),
-        function("msm", group)(host.gather(points, tail), host.gather_scalars(scalars_to_limbs(scalars), tail)),
+        function("masked_sum", group)(points, query.ones),
+        function("msm", group)(host.gather(points, query.points), host.gather(limbs, query.wires)),
     )
     assert (ours == msm(group, points, scalars)).all()
 

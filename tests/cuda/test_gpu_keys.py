@@ -151,14 +151,38 @@ def same_key(mine, other):
             assert np.array_equal(one, two), field.name
 
 
-def test_a_test_circuit_made_by_the_gpu_is_the_cpus():
-    from cuzklab.live.circuit import circuit_made_by, circuit_with_test_key
+@pytest.fixture(scope="module")
+def made_twice(tmp_path_factory):
+    """Circuits with keys by their size: made by the GPU, and by the CPU without a key of its cache."""
+    from cuzklab.live import circuit as circuits
     from cuzklab.live.place import place
+
+    made = {}
+
+    def of(log2_domain):
+        if log2_domain not in made:
+            with pytest.MonkeyPatch.context() as patch:
+                folder = tmp_path_factory.mktemp("keys")
+                patch.setattr(circuits, "cache_folder", lambda: folder)
+                maker = place("cuda", None).maker(circuits.GPU_FROM_LOG2_DOMAIN)
+                made[log2_domain] = (
+                    circuits.circuit_made_by(maker, log2_domain, 2), circuits._circuit_with_test_key(log2_domain, 2)
+                )  # fmt: skip
+        return made[log2_domain]
+
+    return of
+
+
+SIZES = [13, 18]
+"""The second is the size from which live runs take the GPU's."""
+
+
+@pytest.mark.parametrize("log2_domain", SIZES)
+def test_a_test_circuit_made_by_the_gpu_is_the_cpus(made_twice, log2_domain):
     from cuzklab.policies.model import Partition
     from cuzklab.stages import DeviceModel
 
-    where = place("cuda", None)
-    mine, other = circuit_made_by(where.maker, 13, 2), circuit_with_test_key(13, 2)
+    mine, other = made_twice(log2_domain)
     same_key(mine.key, other.key)
     assert mine.shape == other.shape
     partition = Partition(0, 1, other.sizes(DeviceModel(1)))
@@ -169,3 +193,38 @@ def test_a_test_circuit_made_by_the_gpu_is_the_cpus():
     mine.key.constraints.evaluate(one.witness, *arrays[0], 2)
     other.key.constraints.evaluate(one.witness, *arrays[1], 2)
     assert all(np.array_equal(x, y) for x, y in zip(*arrays, strict=True))
+
+
+def test_the_larger_of_these_sizes_is_where_live_runs_begin_to_take_the_gpus():
+    from cuzklab.live.circuit import GPU_FROM_LOG2_DOMAIN
+    from cuzklab.live.place import place
+
+    assert max(SIZES) == GPU_FROM_LOG2_DOMAIN
+    assert place("cuda", None).maker(max(SIZES)) is not None and place("cuda", None).maker(max(SIZES) - 1) is None
+
+
+@pytest.mark.parametrize("log2_domain", SIZES)
+def test_proofs_with_keys_of_both_makers_are_the_same_and_valid(made_twice, log2_domain):
+    """Each proved where its key was made; each verified under the other's key, by another library."""
+    from cuzklab.backends.backend import HOST
+    from cuzklab.backends.cuda.backend import CudaBackend
+    from cuzklab.policies.model import Partition
+    from cuzklab.prover.prove import prove
+    from cuzklab.prover.verify import verify
+    from cuzklab.stages import DeviceModel
+
+    mine, other = made_twice(log2_domain)
+    partition = Partition(0, 0, other.sizes(DeviceModel(1)))
+    proofs = []
+    for circuit, backend in ((mine, CudaBackend()), (other, HOST)):
+        job = circuit.job(partition)
+        proofs.append(prove(job.key, job.witness, r=job.r, s=job.s, on=backend))
+    (one, public), (two, also_public) = proofs
+    assert np.array_equal(public, also_public)
+    for name in ("a", "b", "c"):
+        assert getattr(one, name).tobytes() == getattr(two, name).tobytes(), name
+    wrong = public.copy()
+    wrong[0, 0] ^= 1
+    for key, proof in ((other.key, one), (mine.key, two)):
+        assert verify(key.vk, public, proof).valid
+        assert not verify(key.vk, wrong, proof).valid

@@ -43,12 +43,21 @@ class _Pointer:
     def __init__(self, memory: _Memory, offset: int) -> None:
         self.memory, self.ptr = memory, memory.words.ctypes.data + offset
 
+    def __add__(self, offset: int) -> "_Pointer":
+        return _Pointer(self.memory, self.ptr + offset - self.memory.words.ctypes.data)
+
+    def memset_async(self, value: int, size: int) -> None:
+        ctypes.memset(self.ptr, value, size)
+
 
 class ndarray(np.ndarray):
     """An array in device memory, which it keeps alive."""
 
     def __new__(cls, shape, dtype, memptr) -> "ndarray":
-        array = memptr.memory.words[: shape[0]].view(cls)
+        offset, size = memptr.ptr - memptr.memory.words.ctypes.data, int(np.prod(shape)) * np.dtype(dtype).itemsize
+        there = memptr.memory.words.view(np.uint8)[offset : offset + size]
+        assert there.nbytes == size
+        array = there.view(dtype).reshape(shape).view(cls)
         array.memory = memptr.memory
         return array
 
@@ -62,8 +71,13 @@ class ndarray(np.ndarray):
         return pointer
 
 
-def empty(size, dtype) -> ndarray:
-    return ndarray((-(-size * np.dtype(dtype).itemsize // 8),), np.uint64, _Pointer(_Memory(size), 0))
+def empty(shape, dtype) -> ndarray:
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    return ndarray(shape, dtype, _Pointer(_Memory(int(np.prod(shape)) * np.dtype(dtype).itemsize), 0))
+
+
+def asnumpy(array) -> np.ndarray:
+    return np.array(array)
 
 
 class runtime:
@@ -78,6 +92,10 @@ class runtime:
     def deviceGetAttribute(attribute, device):
         assert attribute == runtime.cudaDevAttrMemoryPoolsSupported
         return 1
+
+    @staticmethod
+    def getDevice():
+        return 0
 
     @staticmethod
     def deviceGetDefaultMemPool(device):
@@ -153,6 +171,10 @@ class Stream:
     def synchronize(self) -> None:
         pass
 
+    @property
+    def done(self) -> bool:
+        return True
+
     def __enter__(self):
         self.before, Stream.current.stream = getattr(Stream.current, "stream", None), self
         return self
@@ -211,6 +233,10 @@ class Device:
 
 
 class cuda:
+    @staticmethod
+    def alloc(size) -> _Pointer:
+        return _Pointer(_Memory(size), 0)
+
     Device, Event, MemoryPool, MemoryPointer, Stream, runtime = Device, Event, MemoryPool, _Pointer, Stream, runtime
     Memory = _Memory
 

@@ -14,6 +14,7 @@ from cuzklab.backends.backend import HOST
 from cuzklab.backends.cuda import launch
 from cuzklab.backends.cuda.backend import CudaBackend
 from cuzklab.backends.cuda.device import CudaDevice
+from cuzklab.backends.cuda.latency import event_ns, launch_ns
 from cuzklab.backends.limbs import ints_to_limbs
 from cuzklab.errors import BadInput
 from cuzklab.live import circuit as circuits
@@ -78,6 +79,25 @@ def test_masked_sums_in_slices(group, n):
     bitmap = np.random.default_rng(n).integers(0, 1 << 64, -(-n // 64), dtype=np.uint64)
     expected = getattr(host, f"masked_sum_{group}")(points, bitmap)
     assert (getattr(CudaBackend(), f"masked_sum_{group}")(points, bitmap) == expected).all()
+
+
+def test_sums_leave_their_last_additions_for_later():
+    points = host.fixed_base_g1(ints_to_limbs(range(1, 3001), 4))
+    scalars = ints_to_limbs([pow(3, i, 1 << 250) for i in range(3000)], 4)
+    bitmap = np.random.default_rng(1).integers(0, 1 << 64, 47, dtype=np.uint64)
+    gpu = CudaBackend()
+    left = gpu.msm_g1(points, scalars, later=True), gpu.masked_sum_g1(points, bitmap, later=True)
+    assert (left[0]() == host.msm_g1(points, scalars)).all()
+    assert (left[1]() == host.masked_sum_g1(points, bitmap)).all()
+
+
+def test_a_launch_takes_microseconds_and_so_does_an_event():
+    device = CudaDevice(0, 1 << 30)
+    try:
+        assert 1_000 < launch_ns(device) < 200_000
+        assert 100 < event_ns(device, rounds=5) < 50_000
+    finally:
+        device.close()
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -11,6 +11,7 @@ from cuzklab.backends import host
 from cuzklab.backends.bls12_381 import FR_MODULUS as R
 from cuzklab.backends.native import load
 from cuzklab.prover.constraints import CircuitConstraints, MappedConstraints, compiled, evaluate
+from cuzklab.prover.density import Density
 from cuzklab.prover.porep_shaped import porep_shaped
 
 draw = random.Random(1)
@@ -88,8 +89,13 @@ def constraints() -> None:
     mapped = evaluate(MappedConstraints(unaligned, dense.rows, ascending=False), witness)
     for other in (again, mapped):
         assert all(np.array_equal(getattr(other, name), getattr(reference, name)) for name in "abc")
-    ones, tail, zeros = host.classify(witness)
-    assert zeros + len(tail) + int(np.unpackbits(ones.view(np.uint8)).sum()) == len(witness)
+    classes = host.classify(witness, threads=2)
+    assert host.count_bits(classes.ones) == classes.one_count
+    density = Density.of(np.arange(3, len(witness), 2), len(witness))
+    for ones_in_tail in (False, True):
+        found = host.classes_of_query(classes, density.bits, density.count, ones_in_tail=ones_in_tail)
+        rows = host.gather_rows(witness, found.wires, np.empty((len(found.wires), 4), np.uint64), threads=2)
+        assert np.array_equal(rows, witness[found.wires])
 
 
 for size in (13, 64 + 7, 300):

@@ -76,6 +76,9 @@ def test_witnesses_are_kept_for_the_next_run_up_to_a_size(circuit, monkeypatch):
     monkeypatch.setattr(circuit_module, "_MOST_WITNESS_BYTES", 2 * 4 * 4 * 8)
     assert [int(witness(number)[0, 0]) for number in (1, 2, 1, 3, 1, 2)] == [1, 2, 1, 3, 1, 2]
     assert made == [1, 2, 3, 2]  # 2 was the one not used for longest when 3 came
+    monkeypatch.setattr(circuit_module, "_MOST_WITNESS_BYTES", 4 * 4 * 8 - 1)
+    assert [int(witness(number)[0, 0]) for number in (4, 4)] == [4, 4]
+    assert made[-2:] == [4, 4] and not fresh._kept, "one that is larger than the bound is not kept"
     with pytest.raises(ValueError, match="read-only"):
         witness(2)[0, 0] = 0
 

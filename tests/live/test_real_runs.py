@@ -221,16 +221,16 @@ def test_impossible_conditions_are_refused(workload, options, words):
 
 def test_keys_are_cached_and_damaged_ones_made_again(tmp_path, monkeypatch):
     monkeypatch.setattr(circuits, "cache_folder", lambda: tmp_path)
-    made = circuits.circuit_with_test_key.__wrapped__(8, 5)
+    made = circuits._circuit_with_test_key(8, 5)
     (path,) = tmp_path.glob("test-key-*.zkey")
     content = path.read_bytes()
     monkeypatch.setattr(circuits, "setup", None)  # a second key is not made
-    again = circuits.circuit_with_test_key.__wrapped__(8, 5)
+    again = circuits._circuit_with_test_key(8, 5)
     assert again.digests == made.digests
     assert np.array_equal(again.key.h, made.key.h)
     monkeypatch.setattr(circuits, "setup", setup)
     path.write_bytes(content[: len(content) // 2])
-    assert circuits.circuit_with_test_key.__wrapped__(8, 5).digests == made.digests
+    assert circuits._circuit_with_test_key(8, 5).digests == made.digests
     assert path.read_bytes() == content
 
 

@@ -9,8 +9,10 @@ COSTS = {"allocation and free": 10.0, "span, by name": 100.0, "lock round trip":
 
 
 def test_rows_cost_what_each_of_them_costs():
-    rows = {"spans": 3, "locks": 2, "vram": 5, "waits": 1}
-    assert recording_cost.recording_ns(rows, COSTS) == 3 * 110 + 2 * 1000 + 6 * 10
+    rows = {"spans": 3, "locks": 2, "vram": 5, "waits": 1, "counters": 4, "kernels": 99, "transfers": 99, "events": 0}
+    assert recording_cost.recording_ns(rows, COSTS) == 3 * 105 + 2 * 1000 + 10 * 5
+    more = recording_cost.recording_ns(rows | {"events": 50}, COSTS | {"device event": 2.0})
+    assert more == recording_cost.recording_ns(rows, COSTS) + 100
 
 
 def test_the_interval_is_that_of_an_independent_bootstrap():
@@ -27,4 +29,4 @@ def test_pairs_of_real_runs():
     found = recording_cost.cost_of_recording(2, 8, COSTS, proofs=1, partitions=1, gpu_workers=1)
     assert len(found.bare_wall_s) == len(found.recorded_wall_s) == found.pairs == 2
     assert found.ratio_low <= found.ratio <= found.ratio_high
-    assert found.rows["kernels"] == 9 and found.within == (found.share <= 0.01)
+    assert found.rows["kernels"] == 9 and found.rows["events"] == 0 and found.within == (found.share <= 0.01)

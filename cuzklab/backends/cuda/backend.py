@@ -4,19 +4,22 @@ Points come from host memory, in parts: while the kernels work on one, the next 
 page-locked memory; from other memory the result is the same and the copies are in the open.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
 import nvtx
 
+from cuzklab.backends.backend import Sum
 from cuzklab.backends.cuda import buckets, msm, observe, quotient, workspace
-from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, refusing_in_one_line
+from cuzklab.backends.cuda.launch import DOMAIN, checked_array, cupy, device_array, refusing_in_one_line
+from cuzklab.backends.cuda.parts import batches, equal, growing, largest, shrinking
 
 # Parts that the points of a masked sum come in, as in the modelled engine: smaller ones take longer than their copies,
-# larger ones leave more of the first copy in the open. Measured on an H200.
+# larger ones leave more of the last one's kernels in the open. Measured on an H200.
 _SLICES, _LEAST_SLICE, _MOST_SLICE = 8, 1 << 18, 1 << 20
-# Parts of an MSM: more leave less of the copying in the open, and cost more of the sorting. Measured on an H200.
-_BATCHES, _LEAST_BATCH, _MOST_BATCH = 4, 1 << 18, 1 << 22
+# The largest part of an MSM.
+_LEAST_BATCH, _MOST_BATCH = 1 << 18, 1 << 22
 _FEWEST_BITS = 10
 
 
@@ -43,26 +46,26 @@ class CudaBackend:
         return quotient.h_coefficients(a, b, c)
 
     @refusing_in_one_line
-    def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None) -> np.ndarray:
+    def msm_g1(self, points: Any, scalars: Any, *, threads: int | None = None, later: bool = False) -> Sum:
         n = len(points)
-        if not isinstance(points, np.ndarray) or n <= _LEAST_BATCH:
-            points, scalars = _on_device("points", points, 12), _on_device("scalars", scalars, 4)
-            return msm.msm_g1(points, scalars)
+        if not isinstance(points, np.ndarray) or n == 0:
+            return msm.msm_g1(points, device_array("scalars", scalars, np.uint64, n, 4))
         checked_array("points", points, np.uint64, None, 12)
         checked_array("scalars", scalars, np.uint64, n, 4)
         streamed_bytes = sum(row * isinstance(it, np.ndarray) for it, row in ((points, 96), (scalars, 32)))
         bits, size = batch_within(workspace.left_bytes(), n, streamed_bytes)
         with nvtx.annotate("msm_g1", domain=DOMAIN):
-            cut = buckets.shape(n, bits, size)
-            return buckets.joined("g1", *buckets.terms_of("g1", cut, size, buckets.batches(size, points, scalars)))
+            parts = batches(growing(n, size) if n > size else equal(n, size), points, scalars)
+            left = buckets.to_join("g1", *buckets.terms_of("g1", buckets.shape(n, bits, size), size, parts))
+        return left if later else left()
 
     @refusing_in_one_line
-    def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
-        return _masked_sum("g1", 12, points, bitmap)
+    def masked_sum_g1(self, points: Any, bitmap: Any, *, threads: int | None = None, later: bool = False) -> Sum:
+        return _masked_sum("g1", 12, points, bitmap, later)
 
     @refusing_in_one_line
-    def masked_sum_g2(self, points: Any, bitmap: Any, *, threads: int | None = None) -> np.ndarray:
-        return _masked_sum("g2", 24, points, bitmap)
+    def masked_sum_g2(self, points: Any, bitmap: Any, *, threads: int | None = None, later: bool = False) -> Sum:
+        return _masked_sum("g2", 24, points, bitmap, later)
 
     def warm(self, domain: int) -> None:
         """Compile and load what the stages of a circuit of that domain need, and build the tables of its transforms."""
@@ -75,19 +78,20 @@ class CudaBackend:
         cupy().cuda.get_current_stream().synchronize()
 
 
+@functools.lru_cache(maxsize=64)
 def batch_within(most_bytes: int | None, points: int, streamed_bytes: int) -> tuple[int, int]:
     """Bits of a window and points of a batch for a sum in G1 whose scratch takes `most_bytes` at most; None: any.
 
     Batches become smaller, down to a sixteenth of the usual, before windows do, whose buckets cost as much however few
     the points. What does not fit even so is left to the allocation to refuse.
     """
-    bits, size = msm.window_bits(points), min(max(_LEAST_BATCH, -(-points // _BATCHES)), _MOST_BATCH)
+    bits, size = msm.window_bits(points), min(points, max(_LEAST_BATCH, largest(points)), _MOST_BATCH)
 
     def fits(bits: int, size: int) -> bool:
         cut = buckets.shape(points, bits, size)
         return most_bytes is None or buckets.scratch_bytes("g1", cut, size, streamed_bytes) <= most_bytes
 
-    least = max(size // 16, 1 << 16)
+    least = min(size, max(size // 16, 1 << 16))
     while bits > _FEWEST_BITS and not fits(bits, least):
         bits -= 1
     while size > least and not fits(bits, size):
@@ -96,38 +100,34 @@ def batch_within(most_bytes: int | None, points: int, streamed_bytes: int) -> tu
 
 
 def _copy(target: Any, source: np.ndarray) -> None:
+    """Queue a copy to the device in the current stream."""
     cuda = cupy().cuda
-    with observe.copy(source.nbytes, cuda):
-        target.set(source, stream=cuda.get_current_stream())
+    stream = cuda.get_current_stream()
+    begin = observe.begin_copy(stream)
+    cuda.runtime.memcpyAsync(
+        target.data.ptr, source.ctypes.data, source.nbytes, cuda.runtime.memcpyHostToDevice, stream.ptr
+    )
+    observe.end_copy(source.nbytes, stream, begin)
 
 
-def _on_device(name: str, array: Any, width: int) -> Any:
-    """An array on the device, queued to be copied there if it is numpy's."""
-    checked_array(name, array, np.uint64, None, width)
-    if not isinstance(array, np.ndarray):
-        return array
-    target = cupy().empty(array.shape, np.uint64)
-    if len(array):
-        _copy(target, array)
-    return target
-
-
-def _masked_sum(group: str, width: int, points: Any, bitmap: Any) -> np.ndarray:
+def _masked_sum(group: str, width: int, points: Any, bitmap: Any, later: bool) -> Sum:
     if not isinstance(points, np.ndarray):
         return (msm.masked_sum_g1 if group == "g1" else msm.masked_sum_g2)(points, bitmap)
     n = len(checked_array("points", points, np.uint64, None, width))
     checked_array("bitmap", bitmap, np.uint64, -(-n // 64))
     if n == 0:
         return np.zeros(width, np.uint64)
-    size = min(max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES))), _MOST_SLICE)
+
+    def bits() -> Any:
+        if not isinstance(bitmap, np.ndarray):
+            return bitmap
+        there, used_bytes = cupy().empty(bitmap.shape, np.uint64), -(-n // 8)
+        _copy(there.view(np.uint8)[:used_bytes], bitmap.view(np.uint8)[:used_bytes])
+        return there
+
+    size = min(n, _MOST_SLICE, max(_LEAST_SLICE, 1024 * -(-n // (1024 * _SLICES))))
     with nvtx.annotate(f"masked_sum_{group}", domain=DOMAIN):
-        bits = bitmap
-        if isinstance(bitmap, np.ndarray):
-            bits, used_bytes = cupy().empty(bitmap.shape, np.uint64), -(-n // 8)
-            _copy(bits.view(np.uint8)[:used_bytes], bitmap.view(np.uint8)[:used_bytes])
-        terms = [
-            msm.masked_sum_term(group, part, bits[begin // 64 : -(-(begin + len(part)) // 64)])
-            for begin, part in buckets.batches(min(size, n), points)
-        ]
-        joined = cupy().asnumpy(cupy().concatenate(terms))
-    return buckets.host_sum(group, joined, np.zeros(len(joined), np.uint32))
+        edges = shrinking(n, size)
+        parts = batches(edges, points)  # the first copy is under way from here on
+        left = msm.to_add(group, msm.masked_sums(group, edges, parts, bits, streamed=True))
+    return left if later else left()

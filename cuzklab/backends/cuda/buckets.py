@@ -5,13 +5,15 @@ Windows may have buckets of their own (`msm`), or share them in sets where multi
 them are done by the CPU code, in a fraction of the time of a GPU's single thread.
 """
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cuzklab.backends.cuda import observe
+from cuzklab.backends.cuda import arrivals, observe
+from cuzklab.backends.cuda.arena import Wanted, carved, carved_bytes, clear
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import blocks, cupy, in_force, launch, multiprocessors
 from cuzklab.backends.native import load
@@ -42,8 +44,8 @@ REDUCE = {"g1": Unit("reduce.cu", (("GROUP", 1),)), "g2": Unit("reduce.cu", (("G
 _TOP_WORD = 0x73EDA753299D7D48  # of r
 # Entries of a list that stay in the L2 cache beside what streams through it.
 _SCATTER_ENTRIES = 1 << 22
-
-
+# Room for what `batches` rounds up to the pool's alignment.
+_COPIED_APART = 1 << 10
 # Tasks that keep a large GPU busy to the end.
 _FULL_DEVICE = 1 << 17
 
@@ -77,7 +79,42 @@ class Shape:
     def buckets(self) -> int:
         return (self.sets - 1) * self.half + self.last
 
+    @property
+    def of_set(self) -> int:
+        """Chunks of a set, but for the last."""
+        return -(-self.half // self.chunk)
 
+    @property
+    def of_last(self) -> int:
+        """Chunks of the last set."""
+        return -(-self.last // self.chunk)
+
+    @property
+    def chunks(self) -> int:
+        return self.of_set * (self.sets - 1) + self.of_last
+
+    @property
+    def index_bits(self) -> int:
+        """Bits of a chunk's index in its set."""
+        return (max(self.of_set, self.of_last) - 1).bit_length()
+
+    def in_parts(self, sms: int) -> int:
+        """Parts of each of the last sums: few sets would leave most of the device idle. The host joins these, too."""
+        return max(1, min(sms // (self.sets * (1 + self.index_bits)), -(-self.of_set // 1024)))
+
+    def terms(self, sms: int) -> int:
+        """Sums that are left for the host."""
+        return self.sets * (1 + self.index_bits) * self.in_parts(sms)
+
+    def shifts(self, sms: int) -> np.ndarray:
+        """Their powers of two, (terms,) uint32."""
+        chunk_bits = self.chunk.bit_length() - 1
+        inside = np.array([0, *(chunk_bits + j for j in range(self.index_bits))], np.uint32)
+        shifts = (np.arange(self.sets, dtype=np.uint32)[:, None] * np.uint32(self.bits) + inside).reshape(-1)
+        return np.repeat(shifts, self.in_parts(sms))
+
+
+@functools.lru_cache(maxsize=256)
 def shape(points: int, bits: int, batch: int | None = None, multiples: int = 1) -> Shape:
     """The cut for so many points in batches of `batch`, with `multiples` of each of them stored."""
     windows = -(-SCALAR_BITS // bits)
@@ -89,9 +126,9 @@ def shape(points: int, bits: int, batch: int | None = None, multiples: int = 1) 
         half = last = max(half, last)
     buckets = (sets - 1) * half + last
     entries = min(points, batch or points) * windows
+    # The longest task is not to outlast the rest: four times the mean where there are many, shorter where few.
     segment = min(max(32, -(-4 * -(-entries // buckets) // 32) * 32), 512)
-    if sets < windows:  # buckets are few: shorter tasks, so that the device has enough of them
-        segment = min(segment, max(16, -(-entries // _FULL_DEVICE // 16) * 16))
+    segment = min(segment, max(16, -(-entries // _FULL_DEVICE // 16) * 16))
     chunk = min(max(4, 1 << (max(1, buckets // 16384).bit_length() - 1)), 64)
     return Shape(bits, windows, sets, half, last, segment, chunk)
 
@@ -112,119 +149,106 @@ def host_sum(group: str, terms: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     return out
 
 
-def batches(size: int, *sources: Any) -> Iterator[tuple[Any, ...]]:
-    """Parts of arrays on the device, each with its first index: slices, or copies made while the last part is used.
+@dataclass(frozen=True)
+class _Room:
+    """Device memory of a sum: all of it in one allocation, made before the first kernel and used by every batch.
 
-    Copies overlap with kernels where the host's memory is page-locked (`cupyx.empty_pinned`).
+    Attributes
+    ----------
+    count, bins, totals : arrays
+        Zero at the start of a batch. Totals: {entries, tasks, slots, long buckets}.
+    terms : (m + 1, 2 · limbs) uint64
+        The result's sums, and after them a row that begins with the index of the first scalar not below r.
     """
-    module, n = cupy(), len(sources[0])
-    edges = [(begin, min(begin + size, n)) for begin in range(0, n, size)]
-    if not any(isinstance(source, np.ndarray) for source in sources):
-        for begin, end in edges:
-            yield begin, *(source[begin:end] for source in sources)
-        return
-    main, copies = module.cuda.get_current_stream(), module.cuda.Stream(non_blocking=True)
-    # Two of each that is copied; what lies on the device already is used there.
-    buffers = [
-        [module.empty((size, *source.shape[1:]), source.dtype) for source in sources if isinstance(source, np.ndarray)]
-        for _ in edges[:2]
-    ]
-    consumed = [main.record(), main.record()]
 
-    def upload(batch: int) -> Any:
-        begin, end = edges[batch]
-        copies.wait_event(consumed[batch % 2])
-        for buffer, source in zip(buffers[batch % 2], (it for it in sources if isinstance(it, np.ndarray))):
-            part = buffer[: end - begin]
-            with observe.copy(part.nbytes, module.cuda, copies):
-                part.set(source[begin:end], stream=copies)
-        return copies.record()
-
-    ready = upload(0)
-    for batch, (begin, end) in enumerate(edges):
-        main.wait_event(ready)
-        if batch + 1 < len(edges):
-            ready = upload(batch + 1)
-        copied = iter(buffers[batch % 2])
-        yield (
-            begin,
-            *(
-                next(copied)[: end - begin] if isinstance(source, np.ndarray) else source[begin:end]
-                for source in sources
-            ),
-        )
-        consumed[batch % 2] = main.record()
-    copies.synchronize()
+    count: Any
+    bins: Any
+    totals: Any
+    start: Any
+    keys: Any
+    ranks: Any
+    entries: Any
+    tasks: Any
+    long_buckets: Any
+    buckets: Any
+    partial: Any
+    weighted: Any
+    plain: Any
+    terms: Any
 
 
-def _sort(cut: Shape, scalars: Any, base: int, stride: int, first_bad: Any) -> tuple[Any, Any, Any, Any]:
-    """Sorted entries, tasks, long buckets and the totals {entries, tasks, slots, long buckets} of one batch."""
-    module = cupy()
+@functools.lru_cache(maxsize=64)
+def _wanted(group: str, cut: Shape, size: int, sms: int) -> tuple[Wanted, ...]:
+    """The arrays of `_Room` for batches of `size` points."""
+    entries, width = size * cut.windows, 2 * LIMBS[group]
+    long_most = entries // cut.segment + 1
+    return (
+        ((cut.buckets,), np.uint32),
+        ((1024,), np.uint32),
+        ((4,), np.uint32),
+        ((cut.buckets,), np.uint32),
+        *[((entries,), np.uint32)] * 3,
+        ((min(cut.buckets, entries) + long_most, 4), np.uint32),
+        ((min(long_most, cut.buckets), 4), np.uint32),
+        ((cut.buckets, width), np.uint64),
+        ((long_most, width), np.uint64),
+        *[((cut.chunks, width), np.uint64)] * 2,
+        ((cut.terms(sms) + 1, width), np.uint64),
+    )
+
+
+def scratch_bytes(group: str, cut: Shape, size: int, streamed_bytes: int = 0, sms: int = 132) -> int:
+    """Device memory of a sum in batches of `size` points, of each of which `streamed_bytes` are copied there."""
+    return carved_bytes(_wanted(group, cut, size, sms)) + 2 * (size * streamed_bytes + _COPIED_APART)
+
+
+def _sort(cut: Shape, room: _Room, scalars: Any, base: int, stride: int) -> None:
+    """Sort one batch's digits into lists of the buckets, and these into tasks."""
     points = len(scalars)
     n, sms = np.uint32(points), multiprocessors()
-    entries, buckets = points * cut.windows, np.uint32(cut.buckets)
-    count = module.zeros(cut.buckets, np.uint32)
-    start = module.empty(cut.buckets, np.uint32)
-    keys, ranks, entry_list = (module.empty(entries, np.uint32) for _ in range(3))
-    bins, totals = module.zeros(1024, np.uint32), module.zeros(4, np.uint32)
-    sets, of_set, segment = np.uint32(cut.sets), np.uint32(cut.half), np.uint32(cut.segment)
-    long_most = entries // cut.segment + 1
-    tasks = module.empty((min(cut.buckets, entries) + long_most, 4), np.uint32)
-    long_buckets = module.empty((min(long_most, cut.buckets), 4), np.uint32)
-    arguments = (scalars, n, np.uint32(base), np.uint32(cut.bits), sets, of_set, count, keys, ranks, first_bad)
-    launch(SORT, "msm_digits", blocks(points, 256, 16 * sms), 256, arguments)
+    buckets, sets, of_set, segment = (np.uint32(x) for x in (cut.buckets, cut.sets, cut.half, cut.segment))
     grid = blocks(cut.buckets, 256, 16 * sms)
-    launch(SORT, "msm_ranges", grid, 256, (count, buckets, segment, start, bins, totals))
-    together = points if cut.sets == cut.windows else entries
+    together = points if cut.sets == cut.windows else points * cut.windows
     parts = min(1 << max(0, (together // _SCATTER_ENTRIES).bit_length() - 1), cut.half)
     part_bits = (cut.half // parts).bit_length() - 1
-    arguments = (
-        keys, ranks, n, np.uint32(cut.windows), sets, of_set, np.uint32(stride), np.uint32(parts),
-        np.uint32(part_bits), start, entry_list,
+    digits = (
+        scalars, n, np.uint32(base), np.uint32(cut.bits), sets, of_set, room.count, room.keys, room.ranks,
+        room.terms[-1],
     )  # fmt: skip
-    launch(SORT, "msm_scatter", (blocks(points, 1024, 16 * sms), cut.windows * parts), 256, arguments)
-    launch(SORT, "msm_task_bins", 1, 1024, (bins, segment, totals))
-    launch(SORT, "msm_tasks", grid, 256, (count, start, buckets, segment, bins, totals, tasks, long_buckets))
-    return entry_list, tasks, long_buckets, totals
+    scatter = (
+        room.keys, room.ranks, n, np.uint32(cut.windows), sets, of_set, np.uint32(stride), np.uint32(parts),
+        np.uint32(part_bits), room.start, room.entries,
+    )  # fmt: skip
+    ranges = (room.count, buckets, segment, room.start, room.bins, room.totals)
+    tasks = (room.count, room.start, buckets, segment, room.bins, room.totals, room.tasks, room.long_buckets)
+    clear(room.count, room.totals)
+    with observe.consecutive():
+        launch(SORT, "msm_digits", blocks(points, 256, 16 * sms), 256, digits)
+        launch(SORT, "msm_ranges", grid, 256, ranges)
+        launch(SORT, "msm_scatter", (blocks(points, 1024, 16 * sms), cut.windows * parts), 256, scatter)
+        launch(SORT, "msm_task_bins", 1, 1024, (room.bins, segment, room.totals))
+        launch(SORT, "msm_tasks", grid, 256, tasks)
 
 
-def _partial_sums(cut: Shape, size: int) -> int:
-    """Most parts of long buckets in a batch of `size` points."""
-    return size * cut.windows // cut.segment + 1
-
-
-def scratch_bytes(group: str, cut: Shape, size: int, streamed_bytes: int = 0) -> int:
-    """Most device memory of a sum in batches of `size` points, of each of which `streamed_bytes` are copied there."""
-    sum_bytes, entries = 16 * LIMBS[group], size * cut.windows
-    long_most = entries // cut.segment + 1
-    chunks = -(-cut.half // cut.chunk) * (cut.sets - 1) + -(-cut.last // cut.chunk)
-    lists = 12 * entries + 16 * (min(cut.buckets, entries) + long_most + min(long_most, cut.buckets))
-    sums = sum_bytes * (cut.buckets + _partial_sums(cut, size) + 2 * chunks + (1 << 14))
-    return sums + 8 * cut.buckets + lists + 2 * size * streamed_bytes
-
-
-def _accumulate(
-    group: str,
-    cut: Shape,
-    points: Any,
-    scalars: Any,
-    base: int,
-    stride: int,
-    first_bad: Any,
-    buckets: Any,
-    partial: Any,
-) -> None:
-    """Add one batch to the buckets; what it needs beside them is given back before the next."""
+def _accumulate(group: str, cut: Shape, room: _Room, points: Any, scalars: Any, base: int, stride: int) -> None:
+    """Add one batch to the buckets. Points are not needed before their order is known."""
     block, _ = block_shape(group)
-    entry_list, tasks, long_buckets, totals = _sort(cut, scalars, base, stride, first_bad)
-    arguments = (points, entry_list, tasks, totals, np.uint32(base > 0), buckets, partial)
-    launch(ACCUMULATE[group], "accumulate", blocks(len(tasks), block), block, arguments)
-    launch(REDUCE[group], "merge_long", min(len(long_buckets), 1024), 128, (long_buckets, totals, partial, buckets))
+    arrivals.needed(scalars)
+    _sort(cut, room, scalars, base, stride)
+    arrivals.needed(points)
+    entries = len(scalars) * cut.windows
+    long_most = entries // cut.segment + 1
+    most_tasks, most_long = min(cut.buckets, entries) + long_most, min(long_most, cut.buckets)
+    accumulate = (points, room.entries, room.tasks, room.totals, np.uint32(base > 0), room.buckets, room.partial)
+    merge = (room.long_buckets, room.totals, room.partial, room.buckets)
+    with observe.consecutive():
+        launch(ACCUMULATE[group], "accumulate", blocks(most_tasks, block), block, accumulate)
+        launch(REDUCE[group], "merge_long", min(most_long, 1024), 128, merge)
 
 
 def terms_of(
     group: str, cut: Shape, size: int, parts: Iterable[tuple[int, Any, Any]], stride: int = 0
-) -> tuple[Any, np.ndarray, Any]:
+) -> tuple[Any, np.ndarray]:
     """The device's part of a sum, put into the current stream.
 
     Parameters
@@ -232,53 +256,43 @@ def terms_of(
     size : int
         Most points of a part.
     parts : iterable of (int, array, array)
-        First index, points and scalars of each part, on the device; a part's points are followed by their multiples,
-        the next of each `stride` points further.
+        First index, points and scalars of each part, on the device or announced to be (`arrivals`); a part's points
+        are followed by their multiples, the next of each `stride` points further.
 
     Returns
     -------
-    terms : (m, 2 · limbs) uint64, on the device
-        XYZZ sums.
+    terms : (m + 1, 2 · limbs) uint64, on the device
+        XYZZ sums, and a row that begins with the index of the first scalar not below r, 32 bits, or `NONE_BAD`.
     shifts : (m,) uint32
-        Their powers of two.
-    first_bad : (1,) uint32, on the device
-        Index of the first scalar not below r, or `NONE_BAD`.
+        The sums' powers of two.
     """
-    module, unit, limbs = cupy(), REDUCE[group], LIMBS[group]
-    first_bad = module.full(1, NONE_BAD, np.uint32)
-    buckets = module.zeros((cut.buckets, 2 * limbs), np.uint64)
-    partial = module.empty((_partial_sums(cut, size), 2 * limbs), np.uint64)
+    unit, sms = REDUCE[group], multiprocessors()
+    room = _Room(*carved(_wanted(group, cut, size, sms)))
+    clear(room.buckets, room.buckets)
+    room.terms[-1].data.memset_async(0xFF, 4)
     for begin, points, scalars in parts:
-        _accumulate(group, cut, points, scalars, begin, stride, first_bad, buckets, partial)
-    of_set, of_last = -(-cut.half // cut.chunk), -(-cut.last // cut.chunk)
-    chunks = of_set * (cut.sets - 1) + of_last
-    weighted, plain = (module.empty((chunks, 2 * limbs), np.uint64) for _ in range(2))
+        _accumulate(group, cut, room, points, scalars, begin, stride)
     arguments = (
-        buckets, np.uint32(cut.sets), np.uint32(cut.half), np.uint32(cut.last), np.uint32(cut.chunk), weighted, plain,
+        room.buckets, np.uint32(cut.sets), np.uint32(cut.half), np.uint32(cut.last), np.uint32(cut.chunk),
+        room.weighted, room.plain,
     )  # fmt: skip
-    launch(unit, "chunk_sums", blocks(chunks, 128), 128, arguments)
-    index_bits = (max(of_set, of_last) - 1).bit_length()
-    # Few sets would leave most of the device idle: then each sum is made in parts, and the host joins these, too.
-    terms_of_set = 1 + index_bits
-    in_parts = max(1, min(multiprocessors() // (cut.sets * terms_of_set), -(-of_set // 1024)))
-    terms = module.empty((cut.sets * terms_of_set * in_parts, 2 * limbs), np.uint64)
-    arguments = (weighted, plain, np.uint32(of_set), np.uint32(of_last), terms)
-    launch(unit, "bit_sums", (terms_of_set, cut.sets, in_parts), 256, arguments)
-    chunk_bits = cut.chunk.bit_length() - 1
-    inside = np.array([0, *(chunk_bits + j for j in range(index_bits))], np.uint32)
-    shifts = (np.arange(cut.sets, dtype=np.uint32)[:, None] * np.uint32(cut.bits) + inside).reshape(-1)
-    return terms, np.repeat(shifts, in_parts), first_bad
+    with observe.consecutive():
+        launch(unit, "chunk_sums", blocks(cut.chunks, 128), 128, arguments)
+        arguments = (room.weighted, room.plain, np.uint32(cut.of_set), np.uint32(cut.of_last), room.terms)
+        launch(unit, "bit_sums", (1 + cut.index_bits, cut.sets, cut.in_parts(sms)), 256, arguments)
+    return room.terms, cut.shifts(sms)
 
 
-def joined(group: str, terms: Any, shifts: np.ndarray, first_bad: Any) -> np.ndarray:
-    """The affine sum on the host, once the device is done.
+def to_join(group: str, terms: Any, shifts: np.ndarray) -> Callable[[], np.ndarray]:
+    """What makes the affine sum on the host: the device is done when this returns.
 
     Raises
     ------
     ValueError
         A scalar not below r.
     """
-    on_host, bad = cupy().asnumpy(terms), int(first_bad[0])
+    on_host = cupy().asnumpy(terms)
+    bad = int(on_host[-1].view(np.uint32)[0])
     if bad != NONE_BAD:
         raise ValueError(f"scalars: element {bad} is not below the modulus")
-    return host_sum(group, on_host, shifts)
+    return functools.partial(host_sum, group, on_host[:-1], shifts)

@@ -16,6 +16,7 @@ import numpy as np
 from cuzklab.backends.cuda.clock import Anchor, DeviceClock
 from cuzklab.backends.cuda.launch import cupy as usable_cupy
 from cuzklab.backends.cuda.memory import DeviceAllocator, HostPool, pinned_copy
+from cuzklab.backends.cuda.observe import Events
 from cuzklab.backends.cuda.quotient import release_tables
 from cuzklab.backends.cuda.streams import CudaStream, CudaWork
 from cuzklab.backends.cuda.workspace import FLOOR_BYTES, Workspace
@@ -23,6 +24,8 @@ from cuzklab.backends.device import DeviceMemoryExhausted, Memory
 from cuzklab.errors import BadInput
 
 _MOST_THREADS = 256
+_EVENTS = 1 << 12
+"""Made beforehand, for a few thousand kernels whose times nobody has asked for yet."""
 
 
 class CudaDevice:
@@ -48,6 +51,9 @@ class CudaDevice:
         Kernels begin on what has arrived of an upload.
     observing : bool
         Each kernel and copy is put between a pair of events.
+    events : Events
+    launch_ns : int
+        From the call that launches a kernel to its start on the idle device: `latency` measures it; 0 until then.
 
     Raises
     ------
@@ -63,7 +69,7 @@ class CudaDevice:
         self.cuda = self._cupy.cuda
         self.index, self.limit_bytes = index, limit_bytes
         self.name = f"gpu{index}"
-        self.physical_bytes = 0
+        self.physical_bytes = self.launch_ns = 0
         self._mutex = threading.Lock()  # of memory
         self._works_mutex = threading.Lock()
         self._live: set[Memory] = set()
@@ -77,6 +83,7 @@ class CudaDevice:
             self._workspace = Workspace(self.cuda, self._note_physical)
             self._workspace.allow(self._room(0))
             self._clock = DeviceClock(self.cuda)
+            self.events = Events(self.cuda, _EVENTS)
 
     # --- memory ------------------------------------------------------------------------------------------------------
 

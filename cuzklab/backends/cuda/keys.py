@@ -35,8 +35,9 @@ def units() -> list[Unit]:
 
 
 def release() -> None:
-    """Give all device memory back that is in nobody's hands."""
+    """Give all device memory back that is in nobody's hands, and the page-locked memory that copies went through."""
     cupy().get_default_memory_pool().free_all_blocks()
+    cupy().get_default_pinned_memory_pool().free_all_blocks()
 
 
 class CudaKeyArithmetic:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -67,7 +68,13 @@ def architecture() -> int:
 
 def multiprocessors() -> int:
     """Streaming multiprocessors of the current device."""
-    return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
+    return _multiprocessors(cupy().cuda.runtime.getDevice())
+
+
+@functools.cache
+def _multiprocessors(device: int) -> int:
+    runtime = cupy().cuda.runtime  # `Device.attributes` asks the driver for every attribute that there is
+    return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, device))
 
 
 class NotEnoughMemory(BadInput):
@@ -170,7 +177,7 @@ def function(unit: Unit, name: str, device: int):
 def timed_launches() -> Iterator[dict[str, float]]:
     """Milliseconds of each kernel that this thread launches inside, by name, summed; known after the block."""
     times: dict[str, float] = {}
-    with observe.observed() as seen:
+    with observe.observed(observe.Events(cupy().cuda)) as seen:
         yield times
     cupy().cuda.Device().synchronize()
     for kernel, start, end, _ in seen.kernels:
@@ -202,9 +209,17 @@ def launch(
     chosen = function(in_force(unit), kernel, module.cuda.runtime.getDevice())
     if shared_bytes > _PLAIN_SHARED_BYTES and chosen.max_dynamic_shared_size_bytes < shared_bytes:
         chosen.max_dynamic_shared_size_bytes = shared_bytes
-    passed = tuple(_NULL if argument is None else argument for argument in arguments)
-    with _named_range(kernel), observe.kernel(kernel, module.cuda):
-        chosen(grid if isinstance(grid, tuple) else (grid,), (block,), passed, shared_mem=shared_bytes)
+    passed = tuple([_NULL if argument is None else argument for argument in arguments])
+    cut = grid if isinstance(grid, tuple) else (grid,)
+    if (seen := observe.watching()) is None:
+        with _named_range(kernel):
+            chosen(cut, (block,), passed, shared_mem=shared_bytes)
+        return
+    start = observe.before_kernel(seen)
+    with _named_range(kernel):
+        launched_ns = time.monotonic_ns()
+        chosen(cut, (block,), passed, shared_mem=shared_bytes)
+    observe.after_kernel(seen, kernel, start, launched_ns)
 
 
 def blocks(threads: int, block: int, most: int | None = None) -> int:

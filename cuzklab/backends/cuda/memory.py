@@ -134,7 +134,7 @@ class HostPool:
                 self._foreign.add(address)
 
     def close(self) -> None:
-        """Unlock everything; arrays stay valid."""
+        """Unlock everything, and keep no pages for later; arrays stay valid."""
         with self._mutex:
             for pages in self._pages.values():
                 if pages.locked:
@@ -142,7 +142,8 @@ class HostPool:
                     pages.locked = pages.kept = False
             for address in self._foreign:
                 self._runtime.hostUnregister(address)
-            self._foreign.clear()
+            for kept in (self._foreign, self._pages, self._free, self._returned):
+                kept.clear()
 
 
 def _touch(memory: np.ndarray) -> None:

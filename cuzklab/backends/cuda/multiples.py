@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import nvtx
 
-from cuzklab.backends.cuda.buckets import LIMBS, SCALAR_BITS, batches, joined, shape, terms_of
+from cuzklab.backends.cuda.buckets import LIMBS, SCALAR_BITS, shape, terms_of, to_join
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import (
     DOMAIN,
@@ -26,6 +26,7 @@ from cuzklab.backends.cuda.launch import (
     refusing_in_one_line,
 )
 from cuzklab.backends.cuda.msm import window_bits
+from cuzklab.backends.cuda.parts import batches, equal
 from cuzklab.errors import BadInput
 from cuzklab.units import format_size
 
@@ -146,12 +147,12 @@ def _less(rows: int) -> str:
     return f"store fewer (multiples={-(-rows // 2)} takes half) or use a multiplication without a table"
 
 
-def _terms(base: Multiples, scalars: Any) -> tuple[Any, np.ndarray, Any]:
+def _terms(base: Multiples, scalars: Any) -> tuple[Any, np.ndarray]:
     n, limbs = len(base), LIMBS[base.group]
     size = min(n, _BATCH_POINTS)
     cut = shape(n, base.bits, size, len(base.rows))
     flat = base.rows.reshape(-1, limbs)
-    parts = ((begin, flat[begin:], part) for begin, part in batches(size, scalars))
+    parts = ((begin, flat[begin:], part) for begin, part in batches(equal(n, size), scalars))
     return terms_of(base.group, cut, size, parts, n)
 
 
@@ -182,4 +183,4 @@ def msm_of_multiples(base: Multiples, scalars: Any) -> np.ndarray:
     if len(base) == 0:
         return np.zeros(LIMBS[base.group], np.uint64)
     with nvtx.annotate(f"msm_of_multiples_{base.group}", domain=DOMAIN):
-        return joined(base.group, *_terms(base, scalars))
+        return to_join(base.group, *_terms(base, scalars))()

@@ -13,7 +13,7 @@ import numpy as np
 import nvtx
 
 from cuzklab.backends.bls12_381 import BELLMAN_COSET, BELLMAN_ROOT, FR_MODULUS, SNARKJS_ROOT, TWO_ADICITY
-from cuzklab.backends.cuda import arrivals
+from cuzklab.backends.cuda import arrivals, observe
 from cuzklab.backends.cuda.compile import Unit
 from cuzklab.backends.cuda.launch import DOMAIN, blocks, cupy, device_array, launch, refusing_in_one_line
 from cuzklab.backends.cuda.transform import (
@@ -139,8 +139,9 @@ def h_polynomial(a: Any, b: Any, c: Any) -> Any:
         there, back = there_and_back(log_n, shift=odd)
         for x in on_device:
             arrivals.needed(x)
-            run_in_place(there, x)
-            run_in_place(back, x, back=True)
+            with observe.consecutive():
+                run_in_place(there, x)
+                run_in_place(back, x, back=True)
         arguments = (*on_device, np.uint64(1 << log_n))
         launch(TABLES, "ntt_quotient", blocks(1 << log_n, 256), 256, arguments)
     if isinstance(a, np.ndarray):
@@ -169,8 +170,9 @@ def h_coefficients(a: Any, b: Any, c: Any) -> Any:
         there, back = there_and_back(log_n, root=BELLMAN_ROOT, shift=BELLMAN_COSET)
         for x in on_device:
             arrivals.needed(x)
-            run_in_place(there, x)
-            run_in_place(back, x, back=True)
+            with observe.consecutive():
+                run_in_place(there, x)
+                run_in_place(back, x, back=True)
         launch(TABLES, "ntt_quotient", blocks(1 << log_n, 256), 256, (*on_device, np.uint64(1 << log_n)))
         to_coefficients = plan(
             log_n, inverse=True, coset=BELLMAN_COSET, root=BELLMAN_ROOT, scale=pow(vanishing, -1, FR_MODULUS)

@@ -35,7 +35,7 @@ class Workspace:
     def __init__(self, cuda: Any, changed: Callable[[], None] = lambda: None) -> None:
         self._cuda, self._changed = cuda, changed
         self._pool = cuda.MemoryPool()
-        self.peak_bytes = 0
+        self.peak_bytes = self._last_held_bytes = 0
 
     @property
     def held_bytes(self) -> int:
@@ -55,6 +55,7 @@ class Workspace:
     def trim(self) -> None:
         """Give what is not in use back to the card."""
         self._pool.free_all_blocks()
+        self._last_held_bytes = self.held_bytes
 
     @contextmanager
     def current(self) -> Iterator[None]:
@@ -72,8 +73,10 @@ class Workspace:
         except self._cuda.memory.OutOfMemoryError:
             self.trim()  # pieces of a size that is no longer asked for
             memory = self._pool.malloc(size_bytes)
-        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
-        self._changed()
+        if (held_bytes := self.held_bytes) != self._last_held_bytes:
+            self._last_held_bytes = held_bytes
+            self.peak_bytes = max(self.peak_bytes, held_bytes)
+            self._changed()
         return memory
 
 

@@ -53,7 +53,7 @@ from cuzklab.backends.host.points import (
     on_curve_g1,
     on_curve_g2,
 )
-from cuzklab.backends.host.scalars import classify, gather, gather_scalars
+from cuzklab.backends.host.scalars import Classes, classes_of_query, classify, count_bits, gather, gather_rows
 from cuzklab.backends.host.transform import h_coefficients, h_polynomial, ntt
 from cuzklab.backends.limbs import coordinates_to_limbs, ints_to_limbs, limbs_to_coordinates, limbs_to_ints
 
@@ -64,11 +64,14 @@ __all__ = [
     "G1_GENERATOR",
     "G2_GENERATOR",
     "SNARKJS_ROOT",
+    "Classes",
     "Refused",
     "add_g1",
     "add_g2",
+    "classes_of_query",
     "classify",
     "coordinates_to_limbs",
+    "count_bits",
     "decode_points",
     "encode_points",
     "fixed_base_g1",
@@ -88,7 +91,7 @@ __all__ = [
     "fr_to_montgomery",
     "gather",
     "gather_points",
-    "gather_scalars",
+    "gather_rows",
     "h_coefficients",
     "h_polynomial",
     "in_subgroup_g1",
