@@ -37,8 +37,8 @@ def escape(value: object) -> str:
 
 def prose(text: object) -> str:
     """A sentence for HTML, in which no line ends between a number and its unit, or a knob and its value."""
-    text = re.sub(r"\b(gw|pw) (?=\d)", "\\1\u00a0", str(text))
-    return re.sub(r"(?<=\d) (?=(?:%|[KMGT]iB|s|ms|µs|s/proof)(?:[^\w]|$))", "\u00a0", escape(text))
+    bound = re.sub(r"(?<=\d) (?=(?:%|[KMGT]iB|s|ms|µs|s/proof)(?:[^\w]|$))", "\u00a0", escape(text))
+    return re.sub(r"\b(gw|pw) (?=\d)", "\\1\u00a0", bound)
 
 
 def number(value: float) -> str:

@@ -1,6 +1,5 @@
 """Sentences: what repeats is said once, sizes and shares read well."""
 
-
 from cuzklab.analysis.phrases import listing, merged, rows_of
 from cuzklab.units import sizes_in_words
 

@@ -42,6 +42,7 @@ def test_everything_is_escaped_but_what_is_named_markup():
 
 def test_numbers_stay_with_their_units():
     assert tables.prose("saves 0.1 % of 16.0 GiB in 3 steps <") == "saves 0.1\u00a0% of 16.0\u00a0GiB in 3 steps &lt;"
+    assert tables.prose("with gw 2 and pw 10") == "with gw\u00a02 and pw\u00a010"
 
 
 @pytest.mark.parametrize(
