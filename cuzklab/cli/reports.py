@@ -196,6 +196,8 @@ def report_all(
     how = _how(processes or (None if quick else 1), cluster, gpus) | {"salt": sources_digest()}
     with resumable(f"the same command goes on in {out}"), progress("reports", quiet=as_json) as show:
         made = make_all(out, quick=quick, deadline_s=deadline, progress=show, **how)
+    if quick and not as_json:
+        print("Small runs (--quick): figures and decisions hold for those only.")
     _told(made, out, as_json)
 
 
