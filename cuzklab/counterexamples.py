@@ -122,6 +122,10 @@ def replay(
     BadInput
         The finding has no end that could be seen, or the check was not of 32 GiB PoRep sizes.
     """
+    if finding.kind == "read_before_write" and not finding.effect:
+        raise BadInput(
+            "where a proof was never written nothing fails: there is no step at which it could be seen to happen"
+        )
     if finding.kind in _NEVER_ENDING:
         raise BadInput(f"a finding of kind {finding.kind} has no end at which it could be seen to happen")
     if where == "simulate":
@@ -255,10 +259,10 @@ def _scaled(value: Any, ratio: int) -> Any:
     return value
 
 
-def _smaller(sizes: Any, ratio: int) -> PartitionSizes:
+def _smaller(sizes: PartitionSizes, ratio: int) -> PartitionSizes:
     """Bytes divided by the ratio; rounded up, so that what did not fit does not fit."""
     scratch = {stage: -(-size // ratio) for stage, size in sizes.scratch.items()}
-    return PartitionSizes(-(-sizes.abc // ratio), sizes.d_a // ratio, sizes.d_bc // ratio, scratch)
+    return replace(sizes, abc=-(-sizes.abc // ratio), d_a=sizes.d_a // ratio, d_bc=sizes.d_bc // ratio, scratch=scratch)
 
 
 def _partitions_in(programs: Mapping[str, tuple[Program, ...]]) -> list[Partition]:

@@ -1,7 +1,8 @@
 """The table of stages: where each runs, what it reads and writes, and its bytes and work as formulas.
 
 One row of `STAGES` is all there is to a stage: the live interpreter runs the function of that name, the simulator
-charges `work` at the hardware profile's rate and streams `streamed_bytes`, the checker counts `scratch_bytes`.
+charges `work` at the hardware profile's rate and streams `streamed_bytes`, the checker counts `scratch_bytes`. What
+`reads` and `writes` say is the order that every design must keep: nothing may read what has yet to be written (`FLOW`).
 The formulas are those of the engine that `cuzklab` models; sizes in GiB for a 32 GiB PoRep partition stand beside
 them, and tests compare.
 """
@@ -144,7 +145,8 @@ class Stage:
     parts : tuple of str
         A stage that runs once for each of several queries names them; otherwise one empty part.
     reads, writes : tuple of str
-        Names of the data that it takes and leaves.
+        Names of the data that it takes and leaves. A stage with parts leaves its data once for each part, and whoever
+        reads them needs all. What no stage writes (the key, the circuit) is there from the start.
     work_unit : str
         What `work` counts; a hardware profile states the rate in this unit a second, under the stage's name.
     work : (shape, part) -> int
@@ -173,9 +175,11 @@ def _bitmap_bytes(shape: CircuitShape, query: str) -> int:
     return -(-shape.points(query) // 8)
 
 
+EVALUATIONS, UPLOADED, PROOF = ("a", "b", "c"), ("a, b, c on the device",), "proof"
+
 _TABLE = (
     Stage(
-        "synthesis", "cpu", ("circuit", "witness inputs"), ("a", "b", "c", "aux"), "nonzeros",
+        "synthesis", "cpu", ("circuit", "witness inputs"), (*EVALUATIONS, "aux"), "nonzeros",
         lambda shape, part: shape.nonzeros,
         # Each entry of the matrices is read once with a 32-byte variable; a, b, c and aux are written.
         host_traffic_bytes=lambda shape, part: shape.constraint_bytes + 32 * shape.nonzeros + shape.synthesised_bytes,
@@ -190,12 +194,12 @@ _TABLE = (
         explanation="classifies scalars as 0, 1 or other, builds bitmaps, gathers the tails",
     ),
     Stage(
-        "ntt_h", "gpu", ("d_a", "d_bc"), ("d_a",), "butterflies",
+        "ntt_h", "gpu", UPLOADED, ("h",), "butterflies",
         lambda shape, part: 7 * shape.domain * (shape.domain.bit_length() - 1) // 2,
         explanation="inverse and coset transforms of a, b, c; a·b − c over the vanishing polynomial",
     ),
     Stage(
-        "h_msm", "gpu", ("d_a", "h query"), ("h sum",), "points",
+        "h_msm", "gpu", ("h", "h query"), ("h sum",), "points",
         lambda shape, part: shape.points("h"),
         streamed_bytes=lambda shape, part: shape.point_bytes("h"),
         scratch_bytes=lambda shape, part, device: msm_scratch_bytes(shape.points("h"), device),
@@ -226,7 +230,8 @@ _TABLE = (
         explanation="Pippenger over G2 for the tail of B, on a pool of CPU threads",
     ),
     Stage(
-        "epilogue", "cpu", ("sums",), ("proof",), "proofs", lambda shape, part: 1,
+        "epilogue", "cpu", ("h sum", "sums of ones", "tail sums", "b_g2 tail sum"), (PROOF,), "proofs",
+        lambda shape, part: 1,
         explanation="assembles A, B, C and makes them affine",
     ),
 )  # fmt: skip
@@ -235,16 +240,54 @@ STAGES: Mapping[str, Stage] = MappingProxyType({stage.name: stage for stage in _
 
 
 @dataclass(frozen=True)
+class DataFlow:
+    """Which data of a partition are read and written by which step.
+
+    Attributes
+    ----------
+    reads, writes : mapping of (str, str) to tuple of str
+        Names of data, by stage and part; ``("upload", "")`` is the copy to the device. Only data that some step writes.
+    """
+
+    reads: Mapping[tuple[str, str], tuple[str, ...]]
+    writes: Mapping[tuple[str, str], tuple[str, ...]]
+
+
+def _data_flow() -> DataFlow:
+    """The flow of data that the table of stages and the upload come to."""
+    upload = Stage("upload", "", EVALUATIONS, UPLOADED, "", lambda shape, part: 0)
+    steps = [(one, part) for one in (*_TABLE, upload) for part in one.parts]
+
+    def written(one: Stage, part: str) -> tuple[str, ...]:
+        return tuple(f"{name} ({part})" if part else name for name in one.writes)
+
+    def read(one: Stage) -> tuple[str, ...]:
+        writers = ((other, part, name) for name in one.reads for other, part in steps if name in other.writes)
+        return tuple(written(other, part)[other.writes.index(name)] for other, part, name in writers)
+
+    return DataFlow(
+        MappingProxyType({(one.name, part): read(one) for one, part in steps}),
+        MappingProxyType({(one.name, part): written(one, part) for one, part in steps}),
+    )
+
+
+FLOW = _data_flow()
+NO_FLOW = DataFlow(MappingProxyType({}), MappingProxyType({}))
+
+
+@dataclass(frozen=True)
 class PartitionSizes:
     """Bytes of one partition's buffers, as a policy sees them.
 
-    `scratch` is keyed by (stage, part).
+    `scratch` is keyed by (stage, part). `flow` is what interpreters hold the order of stages to: that of the table for
+    real partitions, none for the small systems of tests.
     """
 
     abc: int
     d_a: int
     d_bc: int
     scratch: Mapping[tuple[str, str], int]
+    flow: DataFlow = NO_FLOW
 
 
 def partition_sizes(shape: CircuitShape, device: DeviceModel | None = None) -> PartitionSizes:
@@ -257,4 +300,5 @@ def partition_sizes(shape: CircuitShape, device: DeviceModel | None = None) -> P
         for part in stage.parts
     }
     domain = shape.domain
-    return PartitionSizes(shape.abc_bytes, SCALAR_BYTES * domain, 2 * SCALAR_BYTES * domain, MappingProxyType(scratch))
+    d_a, d_bc = SCALAR_BYTES * domain, 2 * SCALAR_BYTES * domain
+    return PartitionSizes(shape.abc_bytes, d_a, d_bc, MappingProxyType(scratch), FLOW)

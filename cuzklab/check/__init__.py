@@ -1,10 +1,13 @@
 """Exhaustive checks of policies: every interleaving, and the shortest schedule to each defect.
 
 `automaton` unfolds programs into nodes (`frames` tells when two histories come to the same), `model` makes states and
-moves of them. `search` surveys the states that `reduction` leaves; `deadlock` says who waits for ever; `shortest` finds
-the shortest schedules. `explore` strings these together for any programs, `policy` for the workers of a policy.
-`findings` holds what comes out, `words` and `render` say it, `replay` and `counterexample` turn it into a stored run.
-`closure` and the `promela` modules write the programs for SPIN, an independent judge of the checker in the tests.
+moves of them. `search` surveys the states that `reduction` and `symmetry` leave; a large survey goes on in compiled
+code (`compiled`, `tables`, `kernel`). `dataflow` says which data a survey must mind. `deadlock` says who waits for
+ever, `endings` what is wrong once programs are over, `causes` what is one defect; `shortest` finds the shortest
+schedules. `explore` strings these together for any programs, `policy` for the workers of a policy. `findings` holds
+what comes out, `words` and `render` say it, `replay` and `counterexample` turn it into a stored run. `promela` writes
+the programs for SPIN, an independent judge of the checker in the tests; `mutants`, `mutations`, `judging` and
+`survivors` try how much a check would notice.
 """
 
 from cuzklab.check.counterexample import check_run, counterexample_run, outcome_of

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
-from cuzklab.check.model import Model, State, StateTooNarrow
+from cuzklab.check.model import Model, StateTooNarrow
+from cuzklab.check.moves import State
 from cuzklab.check.symmetry import Symmetry
 from cuzklab.errors import BadInput
 from cuzklab.policies.claims import Claim, ClaimState

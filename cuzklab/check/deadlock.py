@@ -10,7 +10,8 @@ The *core* of a deadlock is a cycle of such waits, or an actor that waits for no
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cuzklab.check.model import Model, State, StateView
+from cuzklab.check.model import Model, StateView
+from cuzklab.check.moves import State
 from cuzklab.policies.effects import Effect, Reserve, live_buffers
 
 

@@ -1,58 +1,47 @@
 """From programs to findings: survey, causes, shortest schedules."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from cuzklab.check.automaton import ENDED
+from cuzklab.check.causes import (
+    Cause,
+    Found,
+    causes_of,
+    claim_of,
+    core_at,
+    fault_cause,
+    leak_cause,
+    overdue_cause,
+    site,
+)
 from cuzklab.check.claims import Watched, watched
-from cuzklab.check.deadlock import Core, Futures, blocked_slots, cores, waiting_of, waits_for_ever
+from cuzklab.check.dataflow import unordered
+from cuzklab.check.deadlock import Futures, blocked_slots, waiting_of
+from cuzklab.check.endings import Due, leaks, overdue, place_over
 from cuzklab.check.findings import Exploration, Finding, Step
-from cuzklab.check.model import Fault, Model, State
+from cuzklab.check.model import Model
+from cuzklab.check.moves import Fault, State
 from cuzklab.check.search import LARGE, Budget, LimitReached, Progress, Survey, real_schedule, survey
 from cuzklab.check.shortest import Goal, Quest, all_ended, shorten, shows, tidy
 from cuzklab.check.starvation import starved
 from cuzklab.check.symmetry import Symmetry
-from cuzklab.check.words import claim_message, deadlock_message, fault_message, leak_message, starvation_message
+from cuzklab.check.words import (
+    claim_message,
+    deadlock_message,
+    fault_message,
+    leak_message,
+    overdue_message,
+    starvation_message,
+)
 from cuzklab.errors import BadInput
 from cuzklab.policies.claims import Claim
-from cuzklab.policies.effects import Effect
-from cuzklab.policies.model import HostBuffer, Lock, Program, Slot
+from cuzklab.policies.effects import ReadBeforeWrite
+from cuzklab.policies.model import Program
 
 MAX_STATES = 5_000_000
 SECONDS = 600.0
 QUEUE_BOUND = 16
 _OUTCOMES = {"oom": "device_oom", "request_above_capacity": "deadlock"}  # of faults; the others are called so
-
-
-@dataclass(frozen=True)
-class Cause:
-    """What makes two findings the same: the kind, and the effects and places in the policy, whoever was there."""
-
-    kind: str
-    sites: tuple[str, ...]
-
-
-@dataclass
-class _Found:
-    """A cause with the states that show it (for a fault also who moves), and the nodes at which actors stand."""
-
-    cause: Cause
-    states: list[tuple[State, int | None]] = field(default_factory=list)
-    places: dict[tuple[tuple[int, str], ...], list[set[int]]] = field(default_factory=dict)
-    everyone: bool = False
-
-    @property
-    def is_fault(self) -> bool:
-        return self.states[0][1] is not None
-
-    def add_place(self, standing: Iterable[tuple[int, str, int]]) -> None:
-        """Actors (slot), each at a site and there at a node."""
-        standing = sorted(standing)
-        key = tuple((slot, site) for slot, site, _ in standing)
-        nodes = self.places.setdefault(key, [set() for _ in key])
-        for targets, (_, _, node) in zip(nodes, standing, strict=True):
-            targets.add(node)
 
 
 def explore(
@@ -67,6 +56,7 @@ def explore(
     seconds: float = SECONDS,
     progress: Progress | None = None,
     claims: Sequence[Claim] = (),
+    due: Sequence[Due] = (),
     large: int = LARGE,
 ) -> Exploration:
     """Explore every interleaving of some programs.
@@ -91,6 +81,8 @@ def explore(
         Called now and then with the states of the search in hand and the seconds since the start.
     claims : sequence of Claim
         Assertions over states, to be judged in each.
+    due : sequence of Due
+        What programs must have written when they are over.
     large : int
         States from which on the survey goes on in compiled code; 0: from the start. It changes nothing else.
 
@@ -106,10 +98,13 @@ def explore(
     budget = Budget(max_states, seconds, progress)
     model = Model(programs, queue_bound, merge)
     seen = survey(model, budget, partial_order, symmetric, claims, large)
+    if not seen.stopped and (minded := unordered(model, due, seen.symmetry)):
+        model = Model(programs, queue_bound, merge, minded)
+        seen = survey(model, budget, partial_order, symmetric, claims, large)
     futures = Futures(model)
     judged = watched(model, claims)
-    found = _causes(model, futures, seen, judged)
-    goals = [_goal(model, futures, item, judged, seen.symmetry) for item in found]
+    found = causes_of(model, futures, seen, judged, due)
+    goals = [_goal(model, futures, item, judged, due, seen.symmetry) for item in found]
     quests = [Quest(goal, _shown(model, goal, seen, item)) for goal, item in zip(goals, found, strict=True)]
     if shortest and not seen.stopped:
         try:
@@ -118,7 +113,7 @@ def explore(
             pass  # those that are not proved say so
     findings = [
         _finding(
-            model, futures, item.cause,
+            model, futures, due, item.cause,
             _under_true_names(model, item.cause, judged, tidy(model, quest.goal, quest.schedule), seen.symmetry),
             quest.proved,
         )
@@ -136,7 +131,7 @@ def explore(
     )  # fmt: skip
 
 
-def _shown(model: Model, goal: Goal, seen: Survey, item: _Found) -> list[int]:
+def _shown(model: Model, goal: Goal, seen: Survey, item: Found) -> list[int]:
     """A schedule that shows a cause.
 
     The states of a search that merges equal actors stand for others, too: what is waited for there may have another
@@ -149,118 +144,43 @@ def _shown(model: Model, goal: Goal, seen: Survey, item: _Found) -> list[int]:
     return next((named for named in renamed if shows(model, goal, named)), schedule)
 
 
-def _first_schedule(seen: Survey, item: _Found) -> list[int]:
+def _first_schedule(seen: Survey, item: Found) -> list[int]:
     paths = ([*seen.path(state), *([] if mover is None else [((mover,), None)])] for state, mover in item.states)
     return real_schedule(min(paths, key=len))
 
 
-def _outcome(item: _Found) -> str:
+def _outcome(item: Found) -> str:
     """How a run ends in which somebody fails or waits for ever."""
     return _OUTCOMES.get(item.cause.kind, "fault") if item.is_fault else "deadlock"
-
-
-# --- causes ----------------------------------------------------------------------------------------------------------
-
-
-def site(effect: Effect, where: str, actor: str) -> str:
-    """An effect and its place, without the names of the actor and of the partition at hand."""
-    on = re.sub(r"\bp\d+\.\d+\b", "p", re.sub(r"#\d+$", "", effect.on.replace(f"{actor}/", "")))
-    return f"{type(effect).__name__} {on} @ {where}"
-
-
-def _fault_cause(fault: Fault, actor: str) -> Cause:
-    return Cause(fault.fault.kind, (site(fault.effect, fault.where, actor),))
-
-
-def _core_cause(model: Model, state: State, core: Core) -> Cause:
-    return Cause(core.kind, tuple(sorted({_site_of(model, state, slot) for slot in core.slots})))
-
-
-def _site_of(model: Model, state: State, slot: int) -> str:
-    node = model.node(state, slot)
-    return site(node.effect, node.where, node.actor)
-
-
-def _leak_cause(leak: tuple[str, str, str]) -> Cause:
-    return Cause("leak", (f"{leak[0]} {leak[1]}",))
-
-
-def leaks(model: Model, state: State) -> list[tuple[str, str, str]]:
-    """What is left when every program has ended: kind of thing, its name, and who took it."""
-    found = []
-    kept = [model.values[slot][state[slot]] for slot, key in enumerate(model.names[: len(state)]) if type(key) is Slot]
-    for slot, key in enumerate(model.names):
-        value = model.values[slot][state[slot]] if slot < len(state) and slot not in model.actor_slots else None
-        if not value:
-            continue
-        if isinstance(key, Lock):
-            found.append(("lock", key.name, value))
-        elif isinstance(key, tuple) and key[0] == "live":
-            found.extend(("device memory", buffer.name, buffer.owner) for buffer in value if buffer not in kept)
-        elif isinstance(key, tuple) and key[0] == "reserved":
-            found.extend(("reservation", f"gpu{key[1].index}", owner) for owner, _ in value)
-        elif isinstance(key, tuple) and key[0] == "pinned" and isinstance(key[1], HostBuffer):
-            found.append(("pinned memory", re.sub(r"\bp\d+\.\d+\.", "", key[1].name), ""))
-    return found
-
-
-def _causes(model: Model, futures: Futures, seen: Survey, judged: Sequence[Watched]) -> list[_Found]:
-    found: dict[Cause, _Found] = {}
-    for (slot, node, move), state in seen.faults.items():
-        cause = _fault_cause(move.fault, model.nodes[node].actor)
-        item = found.setdefault(cause, _Found(cause))
-        item.states.append((state, slot))
-        item.add_place([(slot, "", node)])
-    for state in seen.blocked:
-        if seen.stopped and len(blocked_slots(model, state)) < len(model.living(state)):
-            continue  # somebody fails next, and what it may do then for the others is known after a whole search only
-        for core in cores(model, futures, state, waits_for_ever(model, futures, state)):
-            cause = _core_cause(model, state, core)
-            item = found.setdefault(cause, _Found(cause))
-            item.states.append((state, None))
-            item.add_place([(slot, _site_of(model, state, slot), state[slot]) for slot in core.slots])
-    for state in seen.ended:
-        for leak in leaks(model, state):
-            cause = _leak_cause(leak)
-            item = found.setdefault(cause, _Found(cause, everyone=True))
-            item.states.append((state, None))
-    for place, state in seen.broken.items():
-        cause = Cause("claim", (judged[place].claim.text,))
-        found[cause] = _Found(cause, [(state, None)], everyone=True)
-    return list(found.values())
-
-
-def _claim_of(cause: Cause, judged: Sequence[Watched]) -> Watched:
-    return next(claim for claim in judged if claim.claim.text == cause.sites[0])
 
 
 # --- shortest schedules ----------------------------------------------------------------------------------------------
 
 
-def _goal(model: Model, futures: Futures, item: _Found, judged: Sequence[Watched], symmetry: Symmetry | None) -> Goal:
+def _goal(
+    model: Model, futures: Futures, item: Found, judged: Sequence[Watched], due: Sequence[Due],
+    symmetry: Symmetry | None,
+) -> Goal:  # fmt: skip
     cause = item.cause
     if cause.kind == "claim":
-        claim = _claim_of(cause, judged)
+        claim = claim_of(cause, judged)
         return Goal(((),), state=lambda state: claim.broken(state, symmetry))
     if item.everyone:
+        own = [one for one in due if overdue_cause(one) == cause]
+        if own:
+            return Goal(
+                tuple(place_over(model, one) for one in own), state=lambda state: any(overdue(model, state, own))
+            )
         return Goal(
-            (all_ended(model),), state=lambda state: any(_leak_cause(leak) == cause for leak in leaks(model, state))
+            (all_ended(model),), state=lambda state: any(leak_cause(leak) == cause for leak in leaks(model, state))
         )
     places = tuple(
         tuple((slot, frozenset(targets)) for (slot, _), targets in zip(key, nodes, strict=True))
         for key, nodes in item.places.items()
     )
     if item.is_fault:
-        return Goal(places, fault=lambda fault, actor: _fault_cause(fault, actor) == cause)
-    return Goal(places, state=lambda state: _core_at(model, futures, state, cause) is not None)
-
-
-def _core_at(model: Model, futures: Futures, state: State, cause: Cause) -> Core | None:
-    """The core of a deadlock with that cause among those who wait for ever in a state."""
-    stuck = waits_for_ever(model, futures, state)
-    return next(
-        (core for core in cores(model, futures, state, stuck) if _core_cause(model, state, core) == cause), None
-    )
+        return Goal(places, fault=lambda fault, actor: fault_cause(fault, actor) == cause)
+    return Goal(places, state=lambda state: core_at(model, futures, state, cause) is not None)
 
 
 def _under_true_names(
@@ -269,7 +189,7 @@ def _under_true_names(
     """The schedule to a broken claim by those actors under whose names it is broken."""
     if cause.kind != "claim" or symmetry is None:
         return schedule
-    claim = Watched(model, _claim_of(cause, judged).claim)
+    claim = Watched(model, claim_of(cause, judged).claim)
     for renaming in (None, *symmetry.all_renamings()):
         named = schedule if renaming is None else [renaming.slot(slot) for slot in schedule]
         state = model.initial()
@@ -318,7 +238,9 @@ def _starvations(model: Model, seen: Survey) -> list[Finding]:
     return list(found.values())
 
 
-def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], shortest: bool) -> Finding:
+def _finding(
+    model: Model, futures: Futures, due: Sequence[Due], cause: Cause, schedule: list[int], shortest: bool
+) -> Finding:
     steps, state, fault = _steps(model, schedule)
     if cause.kind == "claim":
         last = steps[-1] if steps else None
@@ -332,7 +254,7 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
         return Finding(
             cause.kind, message, tuple(steps), str(fault.effect), fault.where, (actor,), (), cause.sites, shortest
         )
-    core = _core_at(model, futures, state, cause)
+    core = core_at(model, futures, state, cause)
     if core is not None:
         waiting = {slot: waiting_of(model, futures, state, slot) for slot in blocked_slots(model, state)}
         order = [*core.slots, *(slot for slot in waiting if slot not in core.slots)]
@@ -342,8 +264,10 @@ def _finding(model: Model, futures: Futures, cause: Cause, schedule: list[int], 
             tuple(wait.actor for wait in concerned), tuple(waiting[slot] for slot in order), cause.sites,
             shortest,
         )  # fmt: skip
-    thing, name, owner = next(leak for leak in leaks(model, state) if _leak_cause(leak) == cause)
-    return Finding(
-        "leak", leak_message(thing, name, owner), tuple(steps), "", "", (owner,) if owner else (), (), cause.sites,
-        shortest,
-    )  # fmt: skip
+    if cause.kind == ReadBeforeWrite.kind:
+        late = next(one for one in overdue(model, state, due) if overdue_cause(one) == cause)
+        message, owner = overdue_message(late), late.actor
+    else:
+        thing, name, owner = next(leak for leak in leaks(model, state) if leak_cause(leak) == cause)
+        message = leak_message(thing, name, owner)
+    return Finding(cause.kind, message, tuple(steps), "", "", (owner,) if owner else (), (), cause.sites, shortest)

@@ -8,8 +8,9 @@ from cuzklab.check.deadlock import Waiting
 from cuzklab.policies.model import Program
 
 KINDS = (
-    "oom", "capacity_deadlock", "lock_order_deadlock", "lost_wakeup", "use_after_free", "double_free", "leak",
-    "release_by_non_owner", "unbounded_queue", "request_above_capacity", "starvation", "wrong_device", "claim",
+    "oom", "capacity_deadlock", "lock_order_deadlock", "lost_wakeup", "read_before_write", "use_after_free",
+    "double_free", "leak", "release_by_non_owner", "unbounded_queue", "request_above_capacity", "starvation",
+    "wrong_device", "claim",
 )  # fmt: skip
 
 

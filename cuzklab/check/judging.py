@@ -7,18 +7,18 @@ on any schedule, and `survivors` says what is different instead. One that has to
 counts as neither. States are limited, not seconds, so that a verdict is the same on every machine.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cuzklab.check.explore import explore
-from cuzklab.check.findings import Exploration
+from cuzklab.check.findings import Exploration, Finding
 from cuzklab.check.mutants import MutantPolicy, Mutation, walk
 from cuzklab.check.mutations import mutations, programs_of
-from cuzklab.check.policy import MARGIN_BYTES, worker_programs
+from cuzklab.check.policy import MARGIN_BYTES, proofs_due, worker_programs
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
-from cuzklab.policies.effects import Acquire, Alloc, Free, Launch, Pin, Release, Unpin, Upload
+from cuzklab.policies.effects import Acquire, Alloc, Free, Launch, Pin, ReadBeforeWrite, Release, Unpin, Upload
 from cuzklab.policies.engine import EngineConfig, engine_programs
 from cuzklab.policies.model import Buffer, Gpu, HostBuffer, Partition, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
@@ -118,32 +118,37 @@ def facts_of(policy: MutantPolicy, gpu: Gpu, sizes: Sizes) -> Facts:
 def judge(
     policy: Policy, mutation: Mutation | None, vram_bytes: int, sizes: Sizes, max_states: int = MAX_STATES
 ) -> Verdict:
-    """Check a mutant, or with None the policy itself (as a mutant, whose stages mind their data)."""
+    """Check a mutant, or with None the policy itself."""
     gpu, changed = Gpu(0, vram_bytes, MARGIN_BYTES), MutantPolicy(policy, mutation)
     limits: dict[str, Any] = {
         "shortest": False, "max_states": max_states, "seconds": float("inf"), "large": _COMPILED_FROM,
     }  # fmt: skip
     undecided = ""
     for workers, partitions in LEVELS:
-        programs = worker_programs(changed, workers=workers, partitions=partitions, gpus=(gpu,), sizes=sizes)
-        found = explore(programs, **limits)
-        if kinds := _kinds(found):
+        of: dict[str, Any] = {"workers": workers, "partitions": partitions, "gpus": (gpu,), "sizes": sizes}
+        found = explore(worker_programs(changed, **of), **limits, due=proofs_due(**of))
+        if kinds := _kinds(found.findings):
             return Verdict(kinds)
         undecided = undecided or _undecided(found, f"{workers} × {partitions}")
     if policy.has("synthesise"):
         engine = engine_programs(changed, EngineConfig(1, PARTITIONS, (gpu,), 1, 1, 2, 2), sizes)
         found = explore({name: (one,) for name, one in engine.items()}, **limits)
-        kinds = set(_kinds(found))
-        if any("made" in line for line in found.caught) or "fault" in found.outcomes:
-            kinds.add("missing_data")
-        if kinds:
-            return Verdict(tuple(sorted(kinds)))
+        if kinds := _kinds(_first_causes(found.findings)):
+            return Verdict(kinds)
         undecided = undecided or _undecided(found, "the whole engine")
     return Verdict((), undecided)
 
 
-def _kinds(found: Exploration) -> tuple[str, ...]:
-    return tuple(sorted({finding.kind for finding in found.findings}))
+def _first_causes(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Findings of a whole engine, without those that only follow from others.
+
+    Where data are read too early nobody goes on, so everybody else waits for ever: that is no defect of its own.
+    """
+    return [finding for finding in findings if finding.kind == ReadBeforeWrite.kind] or findings
+
+
+def _kinds(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(sorted({finding.kind for finding in findings}))
 
 
 def _undecided(found: Exploration, what: str) -> str:
@@ -153,7 +158,7 @@ def _undecided(found: Exploration, what: str) -> str:
 
 
 def require_safe(policy: Policy, vram_bytes: int) -> None:
-    """Refuse a policy that is not safe itself, as a mutant without a mutation.
+    """Refuse a policy that is not safe itself.
 
     Raises
     ------

@@ -12,17 +12,14 @@ are steps of their own, so that others see the busy device and the scratch memor
 of its own, ``w0/copy``, whose one step is the end of the copy; it may come at any time after the upload was queued.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape, Node, Unfolding, fork_origin
+from cuzklab.check.moves import BLOCKED, Fault, Move, State, Table
 from cuzklab.errors import BadInput
-from cuzklab.policies.effects import Copy, Effect, Fork, Join, Launch, OutOfDeviceMemory, PolicyFault
-from cuzklab.policies.model import Flag, Lock, Program, Queue
-
-State = tuple[int, ...]
+from cuzklab.policies.effects import Copy, Fork, Join, Launch, OutOfDeviceMemory, PolicyFault
+from cuzklab.policies.model import Datum, Flag, Lock, Program, Queue
 
 
 class StateTooNarrow(Exception):
@@ -41,63 +38,6 @@ class UnboundedQueue(PolicyFault):
     kind = "unbounded_queue"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why a move is the end of a schedule: the fault, and the effect (with its line) that it came from."""
-
-    fault: PolicyFault
-    effect: Effect
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What an actor does next: nothing while it is blocked, a fault, or changes of slots, its own first."""
-
-    updates: tuple[tuple[int, int], ...] = ()
-    fault: Fault | None = None
-    blocked: bool = False
-
-    @property
-    def following(self) -> int:
-        """The node at which the actor stands afterwards."""
-        return self.updates[0][1]
-
-    def apply(self, state: State) -> State:
-        changed = list(state)
-        for slot, value in self.updates:
-            changed[slot] = value
-        return tuple(changed)
-
-
-BLOCKED = Move(blocked=True)
-
-
-class _Table:
-    """The moves of one node, by the values of the slots that its effect reads."""
-
-    __slots__ = ("moves", "reads", "select", "touched", "writes")
-
-    def __init__(self) -> None:
-        self.reads: tuple[int, ...] = ()
-        self.select: Any = lambda state: ()
-        self.writes: set[int] = set()
-        self.touched: frozenset[int] = frozenset()  # all slots that it reads or writes
-        self.moves: dict[Any, Move] = {}
-
-    def widen(self, slots: set[int]) -> None:
-        self.reads = tuple(sorted({*self.reads, *slots}))
-        self.select = itemgetter(*self.reads)
-        self.moves.clear()
-
-    def add(self, reads: set[int], written: Iterable[int]) -> None:
-        """Take note of what an evaluation read and wrote."""
-        self.writes.update(written)
-        if not reads <= set(self.reads):
-            self.widen(reads)
-        self.touched = frozenset((*self.reads, *self.writes))
-
-
 class StateView:
     """A `World` over a state: reads its keys, notes which ones, and keeps what is written to itself."""
 
@@ -107,6 +47,8 @@ class StateView:
         self.written: dict[int, Any] = {}
 
     def read(self, key: Hashable) -> Any:
+        if type(key) is Datum and key not in self._model.minded:
+            return True
         slot = self._model.key_slot(key)
         if slot in self.written:
             return self.written[slot]
@@ -118,6 +60,8 @@ class StateView:
         return self._model.values[slot][self._state[slot]] if slot < len(self._state) else None
 
     def write(self, key: Hashable, value: Any) -> None:
+        if type(key) is Datum and key not in self._model.minded:
+            return
         self.written[self._model.key_slot(key)] = value
 
 
@@ -132,16 +76,23 @@ class Model:
         Length at which a queue without a capacity counts as growing without bound.
     merge : bool
         Let histories that leave a program in the same state share a node.
+    minded : collection of Datum
+        Data that count as there only once they are written. All others count as there, and no state tells of them:
+        `dataflow` says which need not be minded because no schedule reads them too early.
     """
 
-    def __init__(self, programs: Mapping[str, Sequence[Program]], queue_bound: int, merge: bool = True) -> None:
+    def __init__(
+        self, programs: Mapping[str, Sequence[Program]], queue_bound: int, merge: bool = True,
+        minded: Collection[Datum] = (),
+    ) -> None:  # fmt: skip
         if not programs:
             raise BadInput("nothing to check: there are no programs")
         self.programs = {actor: tuple(sequence) for actor, sequence in programs.items()}
         self.queue_bound = queue_bound
+        self.minded = frozenset(minded)
         self.unfolding = Unfolding(merge)
         self.nodes: list[Node] = self.unfolding.nodes
-        self.tables: list[_Table] = []
+        self.tables: list[Table] = []
         self.width = 32
         self.names: list[Hashable] = []  # of each slot: the actor's name, or the key
         self.values: list[list[Any]] = []  # of each slot: the values seen, by their number; unused for actors
@@ -155,17 +106,19 @@ class Model:
         self._flags_read: set[int] = set()  # slots of flags that some program looks at; what the others are is all one
         self._numbers: list[dict[Any, int]] = []
         self._slots: dict[Hashable, int] = {}
-        self._roots: dict[int, int] = {}
+        self.roots: dict[int, int] = {}  # of the slot of each actor that is there from the start: its first node
         for actor, sequence in self.programs.items():
-            self._roots[self.actor_slot(actor)] = self.unfolding.root(actor, sequence)
-        if all(root == ENDED for root in self._roots.values()):
+            self.roots[self.actor_slot(actor)] = self.unfolding.root(actor, sequence)
+        if all(root == ENDED for root in self.roots.values()):
             raise BadInput("nothing to check: no program yields an effect")
+        for datum in sorted(self.minded, key=str):
+            self.key_slot(datum)
 
     def initial(self) -> State:
         """The state in which every actor stands at its start and nothing was written."""
         while len(self.names) > self.width:
             self.width *= 2
-        return tuple(self._roots.get(slot, 0) for slot in range(self.width))
+        return tuple(self.roots.get(slot, 0) for slot in range(self.width))
 
     def actor_slot(self, actor: str) -> int:
         slot = self._slot(("actor", actor), actor)
@@ -218,11 +171,11 @@ class Model:
         """Slots of the actors that were started and have not ended."""
         return [slot for slot in self.actor_slots if state[slot] > ENDED]
 
-    def table(self, number: int) -> _Table:
+    def table(self, number: int) -> Table:
         try:
             return self.tables[number]
         except IndexError:
-            self.tables.extend(_Table() for _ in range(len(self.nodes) - len(self.tables)))
+            self.tables.extend(Table() for _ in range(len(self.nodes) - len(self.tables)))
             return self.tables[number]
 
     def move(self, state: State, slot: int) -> Move:

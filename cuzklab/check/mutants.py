@@ -1,30 +1,24 @@
 """Policies with one effect changed: what they are made of, and how they run.
 
 A `Mutation` names a place in a program and what happens to the effect there; `mutant` runs a program with that change.
-A mutant's stages mind their data: one that begins before what it reads was made, or a partition that ends without its
-proof, is a fault of kind `missing_data` (the table of stages says what each reads and writes).
 """
 
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cuzklab.check.automaton import location
 from cuzklab.policies import Policy
 from cuzklab.policies.effects import (
     Alloc,
-    Compute,
     Effect,
     Fork,
-    Launch,
     PolicyFault,
     QueryFree,
     ReadFlag,
     RecordEvent,
-    Upload,
 )
 from cuzklab.policies.model import Buffer, Event, Gpu, Partition, Program, Task, program
-from cuzklab.stages import STAGES
 
 Place = tuple[str, str, int]  # the program's name, the line, how often it was passed before
 
@@ -58,93 +52,16 @@ class Mutation:
         return words if self.target is None else f"{words} {'after' if self.later else 'before'} {self.beside}"
 
 
-class DataMissing(PolicyFault):
-    """A stage began before what it reads was made, or a partition ended without a proof."""
-
-    kind = "missing_data"
-
-
-def _needs(stage: str) -> tuple[str, ...]:
-    """What must be done before a stage begins: the stages of a call that make what it reads, and the upload."""
-    if stage == "epilogue":  # assembles the proof from every sum
-        return tuple(
-            f"{one.name}.{part}" for one in STAGES.values() for part in one.parts if one.name.endswith(("msm", "add"))
-        )
-    made = ("upload",) if stage == "ntt_h" else ()
-    reads = set(STAGES[stage].reads) if stage in STAGES else set()
-    others = (one for one in STAGES.values() if one.name not in (stage, "synthesis") and reads & set(one.writes))
-    return (*made, *(f"{one.name}.{part}" for one in others for part in one.parts))
-
-
-def _require(world: Any, partition: Partition, stage: str) -> None:
-    for need in _needs(stage):
-        if not world.read(("made", partition, need)):
-            raise DataMissing(f"{stage} of {partition.name} begins before {need.rstrip('.')} is done")
-
-
-class _Minded:
-    def start(self, world, actor):
-        _require(world, self.partition, self.stage)
-        return super().start(world, actor)
-
-    def finish(self, world, actor):
-        super().finish(world, actor)
-        world.write(("made", self.partition, f"{self.stage}.{self.part}"), True)
-
-
-class _MindedLaunch(_Minded, Launch):
-    def __str__(self):
-        return f"Launch {self.on}"
-
-
-class _MindedCompute(_Minded, Compute):
-    def __str__(self):
-        return f"Compute {self.on}"
-
-
-class _MindedUpload(Upload):
-    def finish(self, world, actor):
-        super().finish(world, actor)
-        world.write(("made", self.partition, "upload"), True)
-
-    def __str__(self):
-        return f"Upload {self.on}"
-
-
-@dataclass(frozen=True)
-class _Proved(Effect):
-    """The end of a partition's call, split or not: there must be a proof."""
-
-    partition: Partition
-
-    def start(self, world, actor):
-        if not world.read(("made", self.partition, "epilogue.")):
-            raise DataMissing(f"{self.partition.name} ends without a proof")
-
-
-_MINDED = {Launch: _MindedLaunch, Compute: _MindedCompute, Upload: _MindedUpload}
-
-
-def _minded(effect: Effect) -> Effect:
-    kind = _MINDED.get(type(effect))
-    return kind(**{field.name: getattr(effect, field.name) for field in fields(effect)}) if kind else effect
-
-
-# --- programs that are run with one change ----------------------------------------------------------------------------
-
-
 @program
 def mutant(
-    inner: Program, name: str, mutation: Mutation | None, early: Effect | None = None, ends: Partition | None = None
+    inner: Program, name: str, mutation: Mutation | None, early: Effect | None = None
 ) -> Generator[Effect, Any, Any]:
-    """A program with one effect dropped or moved, and so what it forks; stages mind their data.
+    """A program with one effect dropped or moved, and so what it forks.
 
     Parameters
     ----------
     early : Effect, optional
         The effect itself, where it comes before its place in the program.
-    ends : Partition, optional
-        What must have a proof at the end.
     """
     passed: dict[str, int] = {}
     held: Effect | None = None
@@ -175,8 +92,6 @@ def mutant(
     except StopIteration as end:
         if held is not None:  # the branch does not pass what it was to come after
             yield _wrapped(held, mutation)
-        if ends is not None:
-            yield _Proved(ends)
         return end.value
 
 
@@ -187,7 +102,7 @@ def _wrapped(effect: Effect, mutation: Mutation | None) -> Effect:
             program=mutant(effect.program, effect.program.name, mutation, _early(effect.program, mutation)),
             name=effect.on,
         )
-    return _minded(effect)
+    return effect
 
 
 def _early(inner: Program, mutation: Mutation | None) -> Effect | None:
@@ -249,12 +164,10 @@ class MutantPolicy:
 
     def prove_partition(self, partition: Partition, gpu: Gpu) -> Program:
         inner = self.policy.prove_partition(partition, gpu)
-        ends = None if self.has("finish_partition") else partition
-        return mutant(inner, inner.name, self.mutation, _early(inner, self.mutation), ends)
+        return mutant(inner, inner.name, self.mutation, _early(inner, self.mutation))
 
     def call(self, hook: str, *arguments: Any) -> Any:
         made = self.policy.call(hook, *arguments)
         if not isinstance(made, Program):
             return made
-        ends = arguments[0] if hook == "finish_partition" else None
-        return mutant(made, made.name, self.mutation, _early(made, self.mutation), ends)
+        return mutant(made, made.name, self.mutation, _early(made, self.mutation))

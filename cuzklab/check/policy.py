@@ -1,20 +1,36 @@
 """Checking a policy: workers that each prove some partitions on devices of a given size."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from cuzklab.check.endings import Due
 from cuzklab.check.explore import MAX_STATES, QUEUE_BOUND, SECONDS, explore
-from cuzklab.check.findings import CheckResult
+from cuzklab.check.findings import CheckResult, Exploration
 from cuzklab.check.search import LARGE, Progress
 from cuzklab.errors import BadInput
 from cuzklab.policies import Policy
 from cuzklab.policies.claims import Claim
+from cuzklab.policies.effects.data import writes_of
 from cuzklab.policies.engine import split_call
 from cuzklab.policies.model import Gpu, Partition, Program, Sizes
 from cuzklab.stages import POREP_32G, partition_sizes
 
 MARGIN_BYTES = 512 << 20
 MOST = {"workers": 64, "partitions": 1000, "devices": 64}
+
+
+def worker_partitions(
+    *, workers: int, partitions: int, gpus: Sequence[Gpu], sizes: Sizes
+) -> dict[str, tuple[Gpu, tuple[Partition, ...]]]:
+    """Of each worker of a check: its device, and the partitions that it proves. They are synthesised already."""
+    found = {}
+    for gpu in gpus:
+        for number in range(workers):
+            name = f"gpu{gpu.index}.w{number}" if len(gpus) > 1 else f"w{number}"
+            proof = gpu.index * workers + number
+            found[name] = gpu, tuple(Partition(proof, index, sizes) for index in range(partitions))
+    return found
 
 
 def worker_programs(
@@ -24,13 +40,27 @@ def worker_programs(
 
     The finalisers of a split call are there too; synthesis and queues are not.
     """
-    programs = {}
-    for gpu in gpus:
-        for number in range(workers):
-            name = f"gpu{gpu.index}.w{number}" if len(gpus) > 1 else f"w{number}"
-            proof = gpu.index * workers + number
-            programs[name] = tuple(_program(policy, Partition(proof, index, sizes), gpu) for index in range(partitions))
-    return programs
+    everybodys = worker_partitions(workers=workers, partitions=partitions, gpus=gpus, sizes=sizes)
+    return {name: tuple(_program(policy, one, gpu) for one in own) for name, (gpu, own) in everybodys.items()}
+
+
+def proofs_due(*, workers: int, partitions: int, gpus: Sequence[Gpu], sizes: Sizes) -> tuple[Due, ...]:
+    """What the calls of a check's workers must have made when they are over."""
+    everybodys = worker_partitions(workers=workers, partitions=partitions, gpus=gpus, sizes=sizes)
+    return tuple(
+        Due(writes_of(one, "epilogue"), name, place)
+        for name, (_, own) in everybodys.items()
+        for place, one in enumerate(own)
+    )
+
+
+def synthesis_beside_a_call(
+    policy: Policy, gpu: Gpu, sizes: Sizes
+) -> tuple[dict[str, tuple[Program, ...]], tuple[Due, ...]]:
+    """A synthesis that is the policy's own, beside a worker's call for another partition; and what it must make."""
+    proved, made = Partition(0, 0, sizes), Partition(1, 0, sizes, synthesised=False)
+    programs = {"w0": (_program(policy, proved, gpu),), "synth0": (policy.call("synthesise", made),)}
+    return programs, (Due(writes_of(made, "synthesis"), "synth0", 0),)
 
 
 def claims_of(policy: Policy) -> tuple[Claim, ...]:
@@ -81,6 +111,8 @@ def check(
 ) -> CheckResult:
     """Explore every interleaving of a policy's workers.
 
+    Where they are safe and the policy has a synthesis of its own, that is explored too, beside one worker's call.
+
     Parameters
     ----------
     policy : Policy
@@ -113,14 +145,27 @@ def check(
     if sizes is None:
         sizes, workload = partition_sizes(POREP_32G), POREP_32G.name
     gpus = tuple(Gpu(index, vram_bytes, margin_bytes) for index in range(devices))
+    of: dict[str, Any] = {"workers": workers, "partitions": partitions, "gpus": gpus, "sizes": sizes}
+    reductions: dict[str, Any] = {
+        "partial_order": partial_order, "merge": merge, "symmetric": symmetric, "shortest": shortest,
+        "queue_bound": queue_bound, "max_states": max_states, "progress": progress, "large": large,
+    }  # fmt: skip
     exploration = explore(
-        worker_programs(policy, workers=workers, partitions=partitions, gpus=gpus, sizes=sizes),
-        partial_order=partial_order, merge=merge, symmetric=symmetric, shortest=shortest, queue_bound=queue_bound,
-        max_states=max_states, seconds=seconds, progress=progress, claims=claims_of(policy), large=large,
-    )  # fmt: skip
+        worker_programs(policy, **of), **reductions, seconds=seconds, claims=claims_of(policy), due=proofs_due(**of)
+    )
+    left_s = seconds - exploration.seconds
+    if exploration.verdict == "safe" and policy.has("synthesise") and left_s > 0:
+        programs, made = synthesis_beside_a_call(policy, gpus[0], sizes)
+        exploration = _both(exploration, explore(programs, **reductions, seconds=left_s, due=made))
     conditions: Mapping[str, Any] = {
         "workers": workers, "partitions": partitions, "devices": devices, "vram_bytes": vram_bytes,
         "margin_bytes": margin_bytes, "workload": workload, "d_a_bytes": sizes.d_a, "d_bc_bytes": sizes.d_bc,
         "options": dict(policy.options),
     }  # fmt: skip
     return CheckResult(policy.name, conditions, exploration)
+
+
+def _both(workers: Exploration, synthesis: Exploration) -> Exploration:
+    """What came of two explorations, of which the first found nothing."""
+    shown = synthesis if synthesis.findings or not synthesis.complete else workers
+    return replace(shown, states=workers.states + synthesis.states, seconds=workers.seconds + synthesis.seconds)

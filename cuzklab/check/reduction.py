@@ -27,7 +27,8 @@ actor; what it touches is then noted whether or not it can take place.
 from collections.abc import Iterable
 
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, Move, State, StateTooNarrow
+from cuzklab.check.model import Model, StateTooNarrow
+from cuzklab.check.moves import Move, State
 from cuzklab.check.symmetry import Symmetry
 from cuzklab.policies.effects import Join
 

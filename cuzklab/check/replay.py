@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from cuzklab.check.deadlock import blocked_slots
 from cuzklab.check.findings import Exploration, Finding
-from cuzklab.check.model import Fault, Model, StateTooNarrow, StateView
+from cuzklab.check.model import Model, StateTooNarrow, StateView
+from cuzklab.check.moves import Fault
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Effect
 from cuzklab.policies.model import Partition

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from cuzklab.check.automaton import ENDED
 from cuzklab.check.claims import Watched, watched
-from cuzklab.check.model import Model, Move, State, StateTooNarrow
+from cuzklab.check.model import Model, StateTooNarrow
+from cuzklab.check.moves import Move, State
 from cuzklab.check.reduction import AssumptionBroken, PartialOrder
 from cuzklab.check.symmetry import Renaming, Symmetry, SymmetryBroken
 from cuzklab.policies.claims import Claim
@@ -209,14 +210,14 @@ def survey(
 
 
 def _compiled(model: Model, budget: Budget, reduction: PartialOrder | None, symmetry: Symmetry | None) -> Survey:
-    from cuzklab.check import compiled  # numba takes a while to import
+    from cuzklab.check import compiled, tables  # numba takes a while to import
 
     try:
         if not compiled.can_go_round(model):
             found = compiled.survey(model, budget, reduction, symmetry)
             if not compiled.can_go_round(model):
                 return found
-    except compiled.DoesNotFit:
+    except tables.DoesNotFit:
         pass
     raise _NotCompiled
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Fault, Model, State
+from cuzklab.check.model import Model
+from cuzklab.check.moves import Fault, State
 from cuzklab.check.reduction import PartialOrder
 from cuzklab.check.search import Budget, real_schedule
 from cuzklab.check.symmetry import Renaming, Symmetry

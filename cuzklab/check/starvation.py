@@ -26,7 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cuzklab.check.automaton import ENDED
-from cuzklab.check.model import Model, State
+from cuzklab.check.model import Model
+from cuzklab.check.moves import State
 from cuzklab.errors import BadInput
 
 Edges = Mapping[State, list[tuple[int, State]]]  # from each state: the actor's slot that moves, and what follows

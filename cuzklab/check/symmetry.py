@@ -16,7 +16,8 @@ from math import factorial
 from typing import Any
 
 from cuzklab.check.automaton import ENDED, Escape
-from cuzklab.check.model import Model, State, StateTooNarrow
+from cuzklab.check.model import Model, StateTooNarrow
+from cuzklab.check.moves import State
 from cuzklab.policies.effects import PolicyFault, in_order, in_stream_order
 from cuzklab.policies.model import Partition, Program
 

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from cuzklab.check.deadlock import Holder, Waiting
+from cuzklab.check.endings import Due
 from cuzklab.policies.effects import Effect, OutOfDeviceMemory, PolicyFault, World, live_buffers
+from cuzklab.policies.effects.data import in_words
 from cuzklab.policies.model import Gpu
 from cuzklab.units import format_size, sizes_in_words
 
@@ -76,6 +78,12 @@ def leak_message(thing: str, name: str, owner: str) -> str:
     """One sentence on what is left at the end."""
     taken = f", taken by {owner}" if owner else ""
     return f"Every program has ended, but {thing} {name}{taken} was not given back."
+
+
+def overdue_message(late: Due) -> str:
+    """One sentence on what a program should have made and nobody has."""
+    what = in_words([datum.what for datum in late.data])
+    return f"{late.actor} has ended its work on {late.data[0].partition.name}, but nothing has written its {what}."
 
 
 def claim_message(text: str, actor: str | None) -> str:

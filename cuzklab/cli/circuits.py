@@ -7,7 +7,7 @@ import typer
 
 from cuzklab.cli.help import PROOFS, Verbs
 from cuzklab.cli.options import Json, app, emit, print_facts, print_table
-from cuzklab.cli.places import checked_folder
+from cuzklab.cli.places import output_folder
 from cuzklab.errors import BadInput, no_such
 
 circuit = typer.Typer(
@@ -21,9 +21,7 @@ _XZ = b"\xfd7zXZ\x00"
 @circuit.command("make")
 def circuit_make(
     kind: Annotated[str, typer.Argument(help="sha256 or porep-shaped.")],
-    out: Annotated[
-        Path, typer.Option("-o", "--output", callback=checked_folder, help="Folder for circuit.r1cs and circuit.wtns.")
-    ],
+    out: Annotated[Path, output_folder("Folder for circuit.r1cs and circuit.wtns.")],
     message: Annotated[
         str | None, typer.Option(help="sha256: the message to hash; cuzklab unless given.", show_default=False)
     ] = None,

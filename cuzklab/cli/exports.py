@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cuzklab.cli.options import Json, emit
-from cuzklab.cli.places import checked_file
+from cuzklab.cli.places import output_file
 from cuzklab.cli.stored import runs
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
@@ -18,7 +18,7 @@ def runs_export(
     run: Annotated[Path, typer.Argument(help="Directory of a run.")],
     out: Annotated[
         Path,
-        typer.Option("-o", "--output", callback=checked_file, help="NAME.json, or NAME.json.gz to have it packed."),
+        output_file("NAME.json, or NAME.json.gz to have it packed."),
     ] = Path("trace.json"),
     as_json: Json = False,
 ) -> None:

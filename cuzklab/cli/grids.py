@@ -18,7 +18,7 @@ from cuzklab.cli.options import (
     print_table,
     resumable,
 )
-from cuzklab.cli.places import checked_folder
+from cuzklab.cli.places import output_folder
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 from cuzklab.units import percent
@@ -31,12 +31,7 @@ def grid(
     backend: Backend = "auto",
     out: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            callback=checked_folder,
-            help="Folder of the runs; those that are there are not made again.",
-        ),
+        output_folder("Folder of the runs; those that are there are not made again."),
     ] = Path("reports/grid"),
     only: Annotated[str, typer.Option(help="Runs whose name contains this; several with commas between.")] = "",
     stop_after: Annotated[

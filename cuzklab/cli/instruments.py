@@ -8,7 +8,7 @@ import typer
 
 from cuzklab.cli.benches import bench
 from cuzklab.cli.options import Backend, Json, backend_in_force, emit, print_table
-from cuzklab.cli.places import checked_folder
+from cuzklab.cli.places import output_folder
 from cuzklab.cli.stored import runs
 from cuzklab.progress import progress
 from cuzklab.units import percent
@@ -122,7 +122,7 @@ def _print(found: dict[str, Any], rounds: int) -> None:
 @runs.command("recover")
 def runs_recover(
     folder: Annotated[Path, typer.Argument(help="Folder that the recording was spilled to.")],
-    out: Annotated[Path, typer.Option("-o", "--output", callback=checked_folder, help="Run to make.")],
+    out: Annotated[Path, output_folder("Run to make.")],
     as_json: Json = False,
 ) -> None:
     """Make a run of what a program had recorded before it crashed."""

@@ -14,7 +14,7 @@ import typer
 
 from cuzklab import __version__
 from cuzklab.cli.help import Verbs
-from cuzklab.cli.places import checked_folder
+from cuzklab.cli.places import output_folder
 from cuzklab.errors import BadInput
 
 app = typer.Typer(
@@ -50,12 +50,7 @@ BackendOrSim = Annotated[
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads; all cores by default.")]
 Out = Annotated[
     Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        callback=checked_folder,
-        help="Folder of the run to make; where there is one of that name, a number is added.",
-    ),
+    output_folder("Folder of the run to make; where there is one of that name, a number is added."),
 ]
 
 DEFAULT_STORE = Path("reports")

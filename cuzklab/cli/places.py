@@ -3,8 +3,21 @@
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
+
+import typer
 
 from cuzklab.errors import BadInput
+
+
+def output_folder(help: str) -> Any:
+    """The option ``-o`` of a verb that makes a run or a folder."""
+    return typer.Option("-o", "--output", callback=checked_folder, help=help)
+
+
+def output_file(help: str) -> Any:
+    """The option ``-o`` of a verb that writes a file."""
+    return typer.Option("-o", "--output", callback=checked_file, help=help)
 
 
 def checked_folder(place: Path | None) -> Path | None:

@@ -9,7 +9,7 @@ import typer
 from cuzklab.cli.cost import Cost
 from cuzklab.cli.help import PROOFS
 from cuzklab.cli.options import Backend, Json, Threads, app, backend_in_force, cores, emit
-from cuzklab.cli.places import checked_file, checked_files
+from cuzklab.cli.places import checked_file, checked_files, output_file
 from cuzklab.errors import BadInput
 from cuzklab.progress import part, progress
 
@@ -97,12 +97,9 @@ def prove(
     ],
     out: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            callback=checked_file,
-            help="Proof to write: snarkjs's JSON; FILE.jsonl, one proof with its public values a line; FILE.bin, "
-            "192 bytes a proof, as bellman and Filecoin write them.",
+        output_file(
+            "Proof to write: snarkjs's JSON; FILE.jsonl, one proof with its public values a line; FILE.bin, "
+            "192 bytes a proof, as bellman and Filecoin write them."
         ),
     ],
     public: Annotated[Path | None, typer.Option(callback=checked_file, help="Public values to write (JSON).")] = None,

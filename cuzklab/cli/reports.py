@@ -20,7 +20,7 @@ from cuzklab.cli.options import (
     print_table,
     resumable,
 )
-from cuzklab.cli.places import checked_folder
+from cuzklab.cli.places import output_folder
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
 
@@ -74,12 +74,7 @@ def report(
     backend: BackendOrSim = "auto",
     out: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            callback=checked_folder,
-            help="Folder of the report; an interrupted one goes on. A new one by default.",
-        ),
+        output_folder("Folder of the report; an interrupted one goes on. A new one by default."),
     ] = None,
     capture: Annotated[
         Path | None,
@@ -170,12 +165,7 @@ def _refuse_values(experiment: str, given: Iterable[dict[str, str]]) -> None:
 def report_all(
     out: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            callback=checked_folder,
-            help="Folder of the reports; those that are there are not made again.",
-        ),
+        output_folder("Folder of the reports; those that are there are not made again."),
     ] = Path("reports/all"),
     quick: Annotated[bool, typer.Option(help="Small runs: every part of every report, in minutes.")] = False,
     deadline: Deadline = 1800,
@@ -216,9 +206,7 @@ def report_sweep(
     backend: BackendOrSim = "auto",
     out: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", callback=checked_folder, help="Folder of the reports; an interrupted sweep goes on there."
-        ),
+        output_folder("Folder of the reports; an interrupted sweep goes on there."),
     ] = None,
     deadline: Deadline = 1800,
     processes: Annotated[int | None, typer.Option(min=1, help="Of this machine; 1, or one a GPU, by default.")] = None,

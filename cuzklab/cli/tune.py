@@ -10,7 +10,7 @@ import typer
 
 from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import DEFAULT_STORE, Json, Parameters, app, emit, parameters_of, print_table, resumable
-from cuzklab.cli.places import checked_folder
+from cuzklab.cli.places import output_folder
 from cuzklab.progress import progress
 
 if TYPE_CHECKING:
@@ -58,12 +58,7 @@ def tune(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            callback=checked_folder,
-            help="Folder for the journal and tune.json; by default one of the question.",
-        ),
+        output_folder("Folder for the journal and tune.json; by default one of the question."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -248,7 +248,8 @@ class Actor:
             run.copies.setdefault(effect.stream, []).append(work)
             return work
 
-        return run.memory(gpu).begin(gpu, effect.targets, f"the upload of {effect.source.name}", start, writes=True)
+        with run.data.step(effect):
+            return run.memory(gpu).begin(gpu, effect.targets, f"the upload of {effect.source.name}", start, writes=True)
 
     def record_event(self, stream: Stream) -> RecordedEvent:
         self._wait_in_stream(stream)
@@ -274,7 +275,8 @@ class Actor:
             arriving = arriving_for(self._run, effect)
             if not arriving:
                 self._wait_for_stream(effect.stream)
-            with self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
+            data = self._run.data.step(effect)
+            with data, self._scratch(effect), self._span(label, "gpu", gpu), self._stage(label, partition):
                 launched = self._run.now()
                 streamed_bytes = self._run.workload.streamed_bytes(partition, effect.stage, effect.part)
 
@@ -309,7 +311,8 @@ class Actor:
             memory.free(self, buffer)
 
     def compute(self, effect: effects.Compute) -> None:
-        with self._span(effect.label, "cpu"), self._stage(effect.label, effect.partition):
+        data = self._run.data.step(effect)
+        with data, self._span(effect.label, "cpu"), self._stage(effect.label, effect.partition):
             self._run.workload.compute(effect.partition, effect.stage, effect.part, effect.threads)
         self._count_host_memory()
 

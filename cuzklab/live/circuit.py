@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -125,8 +125,7 @@ class TestCircuit:
 
     def sizes(self, device: DeviceModel) -> PartitionSizes:
         """Bytes of a partition's buffers. a, b and c have a row more for each public wire, as the key's matrices do."""
-        sizes = partition_sizes(self.shape, device)
-        return PartitionSizes(3 * SCALAR_BYTES * self.key.constraints.rows, sizes.d_a, sizes.d_bc, sizes.scratch)
+        return replace(partition_sizes(self.shape, device), abc=3 * SCALAR_BYTES * self.key.constraints.rows)
 
     def scaled(self, porep_bytes: int) -> int:
         """An amount of device memory for a 32 GiB PoRep partition, in proportion to this circuit's domain."""

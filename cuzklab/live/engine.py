@@ -9,7 +9,9 @@ from typing import Any
 
 from cuzklab import policies
 from cuzklab.errors import BadInput
-from cuzklab.live.circuit import MIN_LOG2_DOMAIN, TestCircuit
+from cuzklab.live import stolen
+from cuzklab.live.asked import check_memory, check_numbers, size_of, urgent_size
+from cuzklab.live.circuit import TestCircuit
 from cuzklab.live.footprint import Engine, check_fits, most_under_way
 from cuzklab.live.place import Place, batch_at, place, room_at
 from cuzklab.live.run import Ended, Run
@@ -18,7 +20,7 @@ from cuzklab.live.status import Tell, snapshot
 from cuzklab.policies.engine import EngineConfig, Failure, Outcome, Urgent, engine_programs, failure_of
 from cuzklab.policies.model import Gpu, Partition, Priority, WaitFor
 from cuzklab.policies.requests import batch_partitions, urgent_partitions
-from cuzklab.profiles import Hardware, Workload, load_workload, scaled_shape
+from cuzklab.profiles import Hardware, Workload, load_workload
 from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
 from cuzklab.stages import POREP_32G, PartitionSizes
@@ -27,9 +29,8 @@ from cuzklab.trace import RunInfo
 from cuzklab.trace.metrics import figures
 from cuzklab.trace.recorders import Recording
 from cuzklab.trace.recorders.profile import StackProfile
-from cuzklab.units import Metric, format_size, sizes_in_words
-
-MAX_PARTITIONS, MAX_WORKERS = 10_000, 64
+from cuzklab.trace.store import machine_facts
+from cuzklab.units import Metric, sizes_in_words
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class LiveResult:
         What was not given back; empty after a run that is ok or out of memory.
     recorder : Recording or None
         None if nothing was to be recorded.
+    machine : mapping
+        Where it ran, and `cpu_stolen_share` where the system tells: see `live.stolen`.
     """
 
     outcome: str
@@ -80,6 +83,7 @@ class LiveResult:
     leaks: tuple[str, ...]
     recorder: Recording | None = field(repr=False)
     latency_s: Mapping[int, float] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
 
     def write(self, place: Path, inputs: Mapping[str, str] | None = None) -> StoredRun:
         """Store it as a run of origin "live", at `place` or, if that exists, beside it with a number.
@@ -108,6 +112,7 @@ class LiveResult:
             metrics=tuple(metric.to_json() for metric in self.metrics.values()),
             inputs={**self.inputs, **(inputs or {})},
             notes=self.notes,
+            machine=self.machine,
         )
         return self.recorder.write(place, info)
 
@@ -193,14 +198,14 @@ def run_live(
     """
     policy = policies.load(policy) if isinstance(policy, str) else policy
     where = place(backend, hardware)
-    log2_domain, partitions_per_proof = _workload(workload)
+    log2_domain, partitions_per_proof = size_of(workload)
     partitions = partitions_per_proof if partitions is None else partitions
     in_flight = proofs if in_flight is None else in_flight
     lookahead = synthesis_workers if lookahead is None else lookahead
-    _check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads, gpus)
+    check_numbers(proofs, partitions, gpu_workers, synthesis_workers, threads, gpus)
     equivalent_bytes = where.vram_bytes if vram_bytes is None else vram_bytes
     kinds = [(load_workload(kind) if isinstance(kind, str) else kind, after) for kind, after in urgent]
-    sizes = [(log2_domain, proofs * partitions), *(_urgent_size(kind, log2_domain) for kind, _ in kinds)]
+    sizes = [(log2_domain, proofs * partitions), *(urgent_size(kind, log2_domain) for kind, _ in kinds)]
     admitted = min(proofs, in_flight) * partitions + sum(count for _, count in sizes[1:])
     emulated_bytes = None if where.card_bytes else gpus * (equivalent_bytes << log2_domain) // POREP_32G.domain
     warning = check_fits(
@@ -215,10 +220,10 @@ def run_live(
         preparing(warning, 0.0)
     circuit = where.circuit(log2_domain, seed, preparing)
     limit_bytes, margin_bytes = circuit.scaled(equivalent_bytes), circuit.scaled(where.margin_bytes)
-    _check_memory(where, equivalent_bytes, limit_bytes, margin_bytes)
+    check_memory(where, equivalent_bytes, limit_bytes, margin_bytes)
     cards = tuple(Gpu(index, limit_bytes, margin_bytes) for index in range(gpus))
     circuits = {"": circuit} | {
-        kind.name: where.circuit(_urgent_size(kind, log2_domain)[0], seed, None) for kind, _ in kinds
+        kind.name: where.circuit(urgent_size(kind, log2_domain)[0], seed, None) for kind, _ in kinds
     }
     try:
         config = EngineConfig(
@@ -247,6 +252,7 @@ def run_live(
         programs = engine_programs(policy, config, sizes)
         # Witnesses are made under the interpreter's lock, for which threads that drive a device would have to wait.
         groth16.make_jobs(chain(*batch_partitions(config, sizes), *urgent_partitions(config)))
+        cpu_before = stolen.cpu_times()
         began = time.monotonic()
         run = Run(devices, groth16, recorder)
 
@@ -258,6 +264,7 @@ def run_live(
 
         ended = run.execute(programs, deadline_s, tell)
         wall_s = time.monotonic() - began
+        share = stolen.stolen_share(cpu_before, stolen.cpu_times())
         notes, facts = where.notes(threads, devices), [where.facts(device) for device in devices]
     finally:
         for device in devices:
@@ -294,8 +301,10 @@ def run_live(
             *_notes(circuit),
             *notes,
             *([warning] if warning else []),
+            *([stolen.in_words(share)] if share is not None and share >= stolen.NOTED_SHARE else []),
             "Witnesses were made before the timed part, proofs verified after it.",
         ),
+        machine={**machine_facts(), **({} if share is None else {"cpu_stolen_share": share})},
         wall_s=wall_s,
         waits_for=ended.waits_for,
         leaks=ended.leaks,
@@ -308,12 +317,6 @@ def _whole(config: EngineConfig, partitions: Sequence[int]) -> tuple[int, ...]:
     """The proofs that are complete, from the proof of each partition that is done."""
     numbers = range(config.proofs + len(config.urgent))
     return tuple(proof for proof in numbers if partitions.count(proof) == config.partitions_of(proof))
-
-
-def _urgent_size(kind: Workload, log2_domain: int) -> tuple[int, int]:
-    """The size of an urgent proof's circuit: as much smaller than the batch's as it really is; and its partitions."""
-    smaller = POREP_32G.domain.bit_length() - kind.shape.domain.bit_length()
-    return max(MIN_LOG2_DOMAIN, log2_domain - max(0, smaller)), kind.partitions_per_proof
 
 
 def _urgent(kind: Workload, after: int, sizes: PartitionSizes) -> Urgent:
@@ -329,51 +332,6 @@ def _device(gpu: Gpu, where: Place, equivalent_bytes: int, facts: Mapping[str, A
         "margin_bytes": gpu.margin_bytes,
         "vram_equivalent_bytes": equivalent_bytes,
     }
-
-
-def _workload(workload: Workload | str | int) -> tuple[int, int]:
-    """log2 of the domain, and partitions of a proof."""
-    if isinstance(workload, int):
-        workload = f"porep-shaped-{workload}"
-    if isinstance(workload, str):
-        workload = load_workload(workload)
-    if workload.arrivals:
-        raise BadInput(f"workload {workload.name}: a live run takes arrivals one by one, as urgent proofs")
-    log2_domain = workload.shape.domain.bit_length() - 1
-    if workload.shape != scaled_shape(log2_domain, workload.shape.name):
-        raise BadInput(
-            f"workload {workload.name}: a live run makes a circuit with the ratios of a 32 GiB PoRep partition and a "
-            "key for it; ask for porep-shaped-N"
-        )
-    return log2_domain, workload.partitions_per_proof
-
-
-def _check_memory(where: Place, equivalent_bytes: int, limit_bytes: int, margin_bytes: int) -> None:
-    if limit_bytes <= margin_bytes:
-        raise BadInput(
-            f"vram {format_size(equivalent_bytes)}: the engine leaves {format_size(where.margin_bytes)} "
-            "free, so nothing remains; give more"
-        )
-    if where.card_bytes is not None and limit_bytes > where.card_bytes:
-        raise BadInput(
-            f"vram {format_size(equivalent_bytes)}: the card, {where.title}, has {format_size(where.card_bytes)}; "
-            "give less"
-        )
-
-
-def _check_numbers(
-    proofs: int, partitions: int, gpu_workers: int, synthesis_workers: int, threads: int, gpus: int
-) -> None:
-    if proofs * partitions > MAX_PARTITIONS:
-        raise BadInput(f"{proofs} proofs of {partitions} partitions are more than {MAX_PARTITIONS} partitions")
-    for name, number in (
-        ("gpu_workers", gpu_workers),
-        ("synthesis_workers", synthesis_workers),
-        ("threads", threads),
-        ("gpus", gpus),
-    ):
-        if not 1 <= number <= MAX_WORKERS:
-            raise BadInput(f"{name} is {number}; it must be 1 to {MAX_WORKERS}")
 
 
 def _verified(

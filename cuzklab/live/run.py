@@ -16,6 +16,7 @@ import numpy as np
 from cuzklab.backends.device import Device, Stream, Work
 from cuzklab.live.actor import Actor, RecordedEvent
 from cuzklab.live.board import Blocked, Board, Verdict, Waited, raise_pending
+from cuzklab.live.data import Data
 from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments
 from cuzklab.live.order import pacing_of
@@ -86,6 +87,7 @@ class Run:
         for device in devices:
             device.observing = recorder is not None
         self.workload = workload
+        self.data = Data()
         self.host_memory = devices[0]
         self.pinned: dict[model.HostBuffer, tuple[np.ndarray, ...]] = {}
         self.freed: set[model.HostBuffer] = set()

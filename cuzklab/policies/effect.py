@@ -25,6 +25,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from cuzklab.policies.model import Datum
+
 
 class World(Protocol):
     """Shared state of a model: a map from keys to hashable values; what was never written reads as None."""
@@ -88,6 +90,12 @@ class WrongDevice(PolicyFault):
     kind = "wrong_device"
 
 
+class ReadBeforeWrite(PolicyFault):
+    """A step reads data that nothing has written yet."""
+
+    kind = "read_before_write"
+
+
 @dataclass(frozen=True)
 class Effect:
     """What a policy can yield. Unless a subclass says otherwise it never blocks, never fails and takes no time."""
@@ -127,6 +135,16 @@ class Effect:
         return None
 
     def blockers(self, world: World) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def reads(self) -> tuple[Datum, ...]:
+        """Data that must be there when it begins."""
+        return ()
+
+    @property
+    def writes(self) -> tuple[Datum, ...]:
+        """Data that are there once it has ended."""
         return ()
 
     @property

@@ -142,7 +142,11 @@ class Task:
 
 
 class Sizes(Protocol):
-    """Bytes of a partition's buffers (`cuzklab.stages.PartitionSizes` is one)."""
+    """Bytes of a partition's buffers (`cuzklab.stages.PartitionSizes` is one).
+
+    It may have a `flow`: names of the data that each (stage, part) reads and writes. Without one no order is asked of
+    the stages.
+    """
 
     abc: int
     d_a: int
@@ -154,7 +158,8 @@ class Sizes(Protocol):
 class Partition:
     """One circuit of one proof, as a policy sees it.
 
-    `kind` names the circuit where it is not that of the batch.
+    `kind` names the circuit where it is not that of the batch. A `synthesised` one has a, b, c and aux from the start;
+    the partitions of an engine do not, its synthesis workers make them.
     """
 
     proof: int
@@ -162,6 +167,7 @@ class Partition:
     sizes: Sizes = field(compare=False, repr=False)
     priority: int = field(default=Priority.NORMAL, compare=False)
     kind: str = field(default="", compare=False)
+    synthesised: bool = field(default=True, compare=False)
 
     @property
     def name(self) -> str:
@@ -185,6 +191,21 @@ class Partition:
     def barrier(self) -> Semaphore:
         """Notified when prep_msm is done, so that the sums of ones may start."""
         return Semaphore(f"{self.name}.barrier")
+
+
+@dataclass(frozen=True)
+class Datum:
+    """Something that a step of a partition leaves and others read: a key of the world, True once it is written."""
+
+    partition: Partition
+    what: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.partition.name}.{self.what}"
+
+    def __str__(self) -> str:
+        return f"{self.what} of {self.partition.name}"
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,8 @@ class EngineConfig:
 def batch_partitions(config: EngineConfig, sizes: Sizes) -> tuple[tuple[Partition, ...], ...]:
     """The partitions of every proof of the batch."""
     return tuple(
-        tuple(Partition(proof, index, sizes) for index in range(config.partitions)) for proof in range(config.proofs)
+        tuple(Partition(proof, index, sizes, synthesised=False) for index in range(config.partitions))
+        for proof in range(config.proofs)
     )
 
 
@@ -93,7 +94,7 @@ def urgent_partitions(config: EngineConfig) -> tuple[tuple[Partition, ...], ...]
     """The partitions of every urgent proof."""
     return tuple(
         tuple(
-            Partition(config.proofs + number, index, proof.sizes, proof.priority, proof.kind)
+            Partition(config.proofs + number, index, proof.sizes, proof.priority, proof.kind, synthesised=False)
             for index in range(proof.partitions)
         )
         for number, proof in enumerate(config.urgent)

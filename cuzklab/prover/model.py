@@ -6,7 +6,7 @@ the bytes of snarkjs files. Scalars are plain integers below r unless a name end
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -37,8 +37,8 @@ class Points(Protocol):
 
 
 @dataclass(frozen=True)
-class SparseMatrix:
-    """A matrix over Fr in compressed rows.
+class CompressedRows:
+    """Which entries of a matrix are not zero.
 
     Attributes
     ----------
@@ -46,13 +46,10 @@ class SparseMatrix:
         Row i holds the entries row_start[i] … row_start[i + 1] − 1.
     wire : (nonzeros,) uint32
         Column of an entry.
-    value : (nonzeros, 4) uint64
-        Its coefficient, plain.
     """
 
     row_start: np.ndarray
     wire: np.ndarray
-    value: np.ndarray
 
     @property
     def rows(self) -> int:
@@ -64,7 +61,21 @@ class SparseMatrix:
 
     @property
     def nbytes(self) -> int:
-        return self.row_start.nbytes + self.wire.nbytes + self.value.nbytes
+        """Bytes of all its arrays."""
+        return sum(getattr(self, array.name).nbytes for array in fields(self))
+
+
+@dataclass(frozen=True)
+class SparseMatrix(CompressedRows):
+    """A matrix over Fr in compressed rows.
+
+    Attributes
+    ----------
+    value : (nonzeros, 4) uint64
+        The coefficient of an entry, plain.
+    """
+
+    value: np.ndarray
 
     def with_coefficients(self, change: Callable[[np.ndarray], np.ndarray]) -> "SparseMatrix":
         """The matrix with other coefficients: `change` takes and gives (m, 4), element by element."""
@@ -72,34 +83,18 @@ class SparseMatrix:
 
 
 @dataclass(frozen=True)
-class CodedMatrix:
+class CodedMatrix(CompressedRows):
     """A sparse matrix of few different coefficients: an entry has a number, which a table gives a value.
 
     Attributes
     ----------
-    row_start, wire
-        As of a `SparseMatrix`.
     number : (nonzeros,) uint32
     values : (m, 4) uint64
         Coefficients by their number, plain.
     """
 
-    row_start: np.ndarray
-    wire: np.ndarray
     number: np.ndarray
     values: np.ndarray
-
-    @property
-    def rows(self) -> int:
-        return len(self.row_start) - 1
-
-    @property
-    def nonzeros(self) -> int:
-        return len(self.wire)
-
-    @property
-    def nbytes(self) -> int:
-        return self.row_start.nbytes + self.wire.nbytes + self.number.nbytes + self.values.nbytes
 
     @property
     def value(self) -> np.ndarray:

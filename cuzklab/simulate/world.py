@@ -13,7 +13,7 @@ from typing import Any
 import simpy
 
 from cuzklab.policies.effects import Effect
-from cuzklab.policies.model import HostBuffer, Semaphore, Stream
+from cuzklab.policies.model import Datum, HostBuffer, Semaphore, Stream
 from cuzklab.policies.schedule import Order
 from cuzklab.simulate.actor import Actor
 
@@ -140,7 +140,7 @@ class World:
         return list(self._by_actor.values())
 
     def forget_partition(self, name: str) -> None:
-        """Drop the keys of a partition that is done: its semaphores, streams and host buffers."""
+        """Drop the keys of a partition that is done: its semaphores, streams, host buffers and data."""
         for key in [key for key in self._values if _owner(key) == name]:
             del self._values[key]
 
@@ -162,6 +162,6 @@ class World:
 def _owner(key: Hashable) -> str:
     """Name of the partition that a key belongs to: what a partition makes is named after it."""
     thing = key[1] if type(key) is tuple else key
-    if isinstance(thing, Semaphore | Stream | HostBuffer):
+    if isinstance(thing, Datum | Semaphore | Stream | HostBuffer):
         return thing.name.rpartition(".")[0]
     return ""

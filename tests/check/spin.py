@@ -6,20 +6,20 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 from cuzklab.check import Exploration, explore
-from cuzklab.check.closure import close
 from cuzklab.check.promela import ALL_ENDED, UNLISTED, Translation, promela
+from cuzklab.check.promela.closure import close
 from cuzklab.policies.model import Gpu, Program
 from cuzklab.stages import PartitionSizes
 from cuzklab.units import MiB
 
-POINTS = 900  # of a model; SPIN has a limit, and the C compiler takes more than twice the time for twice as many
+POINTS = 750  # of a model; SPIN has a limit, and the C compiler takes more than twice the time for twice as many
 Programs = Mapping[str, Sequence[Program]]
 
 
@@ -161,4 +161,4 @@ def in_mib(sizes: PartitionSizes) -> PartitionSizes:
         return -(-size_bytes // MiB) * MiB
 
     scratch = {launch: up(size) for launch, size in sizes.scratch.items()}
-    return PartitionSizes(up(sizes.abc), up(sizes.d_a), up(sizes.d_bc), scratch)
+    return replace(sizes, abc=up(sizes.abc), d_a=up(sizes.d_a), d_bc=up(sizes.d_bc), scratch=scratch)

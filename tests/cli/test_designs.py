@@ -159,8 +159,8 @@ def test_two_runs_are_compared_kind_by_kind_unless_they_are_different_experiment
         ("    yield 'Acquire'", "yields 'Acquire', which is no effect"),
         ("    yield Acquire", "which is no effect"),
         (
-            "    while True:\n        yield Compute('epilogue', p)",
-            "can go on for ever (Compute epilogue); does it end?",
+            "    while True:\n        yield Compute('mine', p)",
+            "can go on for ever (Compute mine); does it end?",
         ),
         ("    yield Compute('epilogue', p)\n    while True:\n        pass", "runs on without yielding an effect"),
         ("    yield Compute('epilogue', p)\n    1 / 0", "raised ZeroDivisionError: division by zero"),

@@ -90,6 +90,38 @@ def test_a_designs_counterexample_happens_ten_times_out_of_ten(name, options, wo
     assert steps == [step.step for step in _turns(finding)]
 
 
+EARLY = """
+from cuzklab.policies.common import prep
+from cuzklab.policies.effects import Compute, Fork, Join
+from cuzklab.policies.model import program
+
+
+@program
+def prove_partition(p, gpu):
+    thread = yield Fork(prep(p))
+    yield Compute("{early}", p)
+    yield Join(thread)
+"""
+
+
+@pytest.mark.parametrize(
+    ("early", "missing"),
+    [
+        ("b_g2_msm", "b_g2_msm of p0.0 reads tails, which prep_msm has yet to write"),
+        ("epilogue", "epilogue of p0.0 reads h sum, sums of ones (l), sums of ones (a) and 6 more, which h_msm, "),
+    ],
+)
+def test_a_stage_that_reads_too_early_does_so_everywhere(early, missing):
+    policy = policies.from_source("early", EARLY.format(early=early), "early.py")
+    result = check(policy, workers=2, partitions=1, vram_bytes=16 * GiB)
+    finding = result.findings[0]
+    assert (finding.kind, len(finding.schedule)) == ("read_before_write", 2)
+    for where in ("simulate", "live"):
+        again = replay(result, finding, where, log2_domain=8)
+        assert (again.happened, again.outcome, again.followed) == (True, "fault", 2)
+        assert missing in again.explanation
+
+
 def test_the_very_step_at_which_memory_runs_out_is_in_the_trace(tmp_path):
     result = check(policies.load("phase10_ordered"), workers=2, partitions=1, vram_bytes=16 * GiB)
     finding = result.findings[0]
@@ -157,6 +189,9 @@ def test_findings_without_an_end_are_refused():
     endless = type(finding)("starvation", "", finding.schedule)
     with pytest.raises(BadInput, match="starvation has no end"):
         replay(result, endless, "live")
+    unwritten = type(finding)("read_before_write", "", finding.schedule)
+    with pytest.raises(BadInput, match="a proof was never written"):
+        replay(result, unwritten, "live")
     small = CheckResult("x", {**result.conditions, "d_a_bytes": 320}, result.exploration)
     with pytest.raises(BadInput, match="sizes of a 32 GiB PoRep partition"):
         replay(small, finding, "live")

@@ -1,26 +1,11 @@
 // Opens a page with a framed timeline in headless Chromium with the network cut; prints what the frame shows, as JSON.
 //
 //   node frame_check.mjs PAGE.html [--shot FILE.png]
-import { createRequire } from "node:module";
-import path from "node:path";
-import { pathToFileURL } from "node:url";
+import { launch, opened } from "./browser.mjs";
 
-const { chromium } = createRequire(path.join(process.env.CUZKLAB_NODE_MODULES, "x.js"))("playwright-core");
 const [file, , shot] = process.argv.slice(2);
-const address = pathToFileURL(path.resolve(file)).href;
-const browser = await chromium.launch({
-  executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-});
-const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, offline: true });
-const page = await context.newPage();
-const requests = [], errors = [];
-page.on("request", (request) => {
-  if (request.url() !== address && !/^(data|blob):/.test(request.url())) requests.push(request.url());
-});
-page.on("console", (message) => { if (["error", "warning"].includes(message.type())) errors.push(message.text()); });
-page.on("pageerror", (error) => errors.push(String(error)));
-await page.goto(address);
+const browser = await launch();
+const { page, requests, errors } = await opened(browser, file, { width: 1440, height: 900 });
 const holder = page.locator("iframe.cz-timeline");
 await holder.scrollIntoViewIfNeeded();
 const frame = await (await holder.elementHandle()).contentFrame();

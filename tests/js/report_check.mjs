@@ -3,37 +3,18 @@
 //
 //   node report_check.mjs REPORT.html… [--no-dark] [--shots FOLDER]
 //
-// playwright-core is taken from $CUZKLAB_NODE_MODULES or from the nearest node_modules above this file.
-import { createRequire } from "node:module";
-import { existsSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { launch } from "./browser.mjs";
 
-const here = path.dirname(fileURLToPath(import.meta.url));
-
-function nodeModules() {
-  if (process.env.CUZKLAB_NODE_MODULES) return process.env.CUZKLAB_NODE_MODULES;
-  for (let folder = here; ; folder = path.dirname(folder)) {
-    if (existsSync(path.join(folder, "node_modules", "playwright-core"))) return path.join(folder, "node_modules");
-    if (folder === path.dirname(folder)) throw new Error("playwright-core not found; set CUZKLAB_NODE_MODULES");
-  }
-}
-
-const { chromium } = createRequire(path.join(nodeModules(), "x.js"))("playwright-core");
 const { positionals: files, values: options } = parseArgs({
   allowPositionals: true, options: { "no-dark": { type: "boolean" }, shots: { type: "string" } },
 });
 // A loaded machine is slow, not wrong: what draws nothing at all is still found.
 const PATIENCE_MS = 300000;
 
-const browser = await chromium.launch({
-  executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
-  args: [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-  ],
-});
+const browser = await launch();
 
 // The same page in the dark is a change of scheme while it is open; a phone opens it anew.
 const found = [];

@@ -6,18 +6,14 @@
 //             "steps": [...]}; a step is one of
 //   {"point": [ms, y]}  {"click": [ms, y]}  {"drag": [ms, ms, y]}  {"keys": [...]}  {"search": text}  {"set": {trait: value}}
 //   {"press": button}  {"disconnect": true}: from here on no kernel answers
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { launch } from "./browser.mjs";
 
-const { chromium } = createRequire(path.join(process.env.CUZKLAB_NODE_MODULES, "x.js"))("playwright-core");
 const [file, ...rest] = process.argv.slice(2);
 const option = (name, fallback) => (rest.includes(name) ? rest[rest.indexOf(name) + 1] : fallback);
 const shots = option("--shots", null), data = JSON.parse(readFileSync(file, "utf8"));
-const browser = await chromium.launch({
-  executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-});
+const browser = await launch();
 const context = await browser.newContext({
   viewport: { width: Number(option("--width", 1440)), height: Number(option("--height", 900)) }, offline: true,
   colorScheme: rest.includes("--dark") ? "dark" : "light",

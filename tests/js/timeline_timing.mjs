@@ -1,16 +1,12 @@
 // How long the canvas takes with a large picture, in headless Chromium: prints milliseconds as JSON.
 //
 //   node timeline_timing.mjs PAGE.html [ROUNDS]
-import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
+import { launch } from "./browser.mjs";
 
-const { chromium } = createRequire(path.join(process.env.CUZKLAB_NODE_MODULES, "x.js"))("playwright-core");
 const [file, rounds = "24"] = process.argv.slice(2);
-const browser = await chromium.launch({
-  executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"],
-});
+const browser = await launch();
 const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
 await page.goto(pathToFileURL(path.resolve(file)).href);
 await page.waitForSelector("#timeline[data-shown-at]", { timeout: 60000 });

@@ -164,36 +164,44 @@ def test_a_deadlock_of_a_users_policy_is_reported_and_stored(policy_file, tmp_pa
     assert result.write(tmp_path / "run").info.outcome == "deadlock"
 
 
+CALL = {
+    "prep": "task = yield Fork(prep(p))",
+    "lock": "yield Acquire(gpu.lock)",
+    "d_a": 'd_a = yield Alloc(gpu, "d_a", p.sizes.d_a, p)',
+    "d_bc": 'd_bc = yield Alloc(gpu, "d_bc", p.sizes.d_bc, p)',
+    "upload": 'yield Upload(p.abc, (d_a, d_bc), p.stream(gpu, "compute"), p)',
+    "ntt_h": 'yield Launch(gpu, "ntt_h", p, uses=(d_a, d_bc))',
+    "h_msm": 'yield Launch(gpu, "h_msm", p, uses=(d_a,))',
+    "free": "yield Free(d_bc); yield Free(d_a)",
+    "barrier": "yield Wait(p.barrier)",
+    "sums": "yield from sums(p, gpu)",
+    "unlock": "yield Release(gpu.lock)",
+    "join": "yield Join(task)",
+    "epilogue": 'yield Compute("epilogue", p)',
+}
 FORGETS = {
-    "ntt_h": ("the proof is not valid", "invalid"),
-    "h_msm": ("stage epilogue of partition p0.0 failed", "fault"),
+    "ntt_h": ("h_msm of p0.0 reads h, which ntt_h has yet to write", "fault"),
+    "h_msm": ("epilogue of p0.0 reads h sum, which h_msm has yet to write", "fault"),
     "epilogue": ("without a proof", "invalid"),
 }
 
 
 @pytest.mark.parametrize("forgotten", sorted(FORGETS))
 def test_a_policy_that_forgets_a_step_does_not_prove(policy_file, forgotten):
-    lines = {
-        "prep": "task = yield Fork(prep(p))",
-        "lock": "yield Acquire(gpu.lock)",
-        "d_a": 'd_a = yield Alloc(gpu, "d_a", p.sizes.d_a, p)',
-        "d_bc": 'd_bc = yield Alloc(gpu, "d_bc", p.sizes.d_bc, p)',
-        "upload": 'yield Upload(p.abc, (d_a, d_bc), p.stream(gpu, "compute"), p)',
-        "ntt_h": 'yield Launch(gpu, "ntt_h", p, uses=(d_a, d_bc))',
-        "h_msm": 'yield Launch(gpu, "h_msm", p, uses=(d_a,))',
-        "free": "yield Free(d_bc); yield Free(d_a)",
-        "barrier": "yield Wait(p.barrier)",
-        "sums": "yield from sums(p, gpu)",
-        "unlock": "yield Release(gpu.lock)",
-        "join": "yield Join(task)",
-        "epilogue": 'yield Compute("epilogue", p)',
-    }
     words, kind = FORGETS[forgotten]
-    result = small(policy_file(*(line for name, line in lines.items() if name != forgotten)), partitions=1)
+    result = small(policy_file(*(line for name, line in CALL.items() if name != forgotten)), partitions=1)
     assert result.outcome == "fault" and result.verified == ()
     (failure,) = result.failures
     assert failure.kind == kind and words in failure.message
     assert words in result.explanation
+
+
+def test_a_policy_that_does_a_step_twice_does_not_prove(policy_file):
+    twice = {**CALL, "ntt_h": f"{CALL['ntt_h']}; {CALL['ntt_h']}"}
+    result = small(policy_file(*twice.values()), partitions=1)
+    (failure,) = result.failures
+    assert result.outcome == "fault" and result.verified == ()
+    assert failure.kind == "invalid" and "the proof is not valid" in failure.message
 
 
 def test_an_unknown_stage_is_named(policy_file):

@@ -1,11 +1,14 @@
 """The rules of effects, one by one, on a world that is a plain dictionary."""
 
+from dataclasses import replace
+
 import pytest
 
 from cuzklab.policies.effects import (
     Acquire,
     Alloc,
     ClearFlag,
+    Compute,
     DeviceSync,
     DoubleFree,
     Exchange,
@@ -20,6 +23,7 @@ from cuzklab.policies.effects import (
     Pin,
     Put,
     QueryFree,
+    ReadBeforeWrite,
     ReadFlag,
     RecordEvent,
     Release,
@@ -39,11 +43,11 @@ from cuzklab.policies.effects import (
     pool_bytes,
 )
 from cuzklab.policies.model import Flag, Gpu, Lock, Partition, Queue, Semaphore, Task, program
-from cuzklab.stages import POREP_32G, partition_sizes
+from cuzklab.stages import NO_FLOW, POREP_32G, partition_sizes
 
 GPU = Gpu(0, 100, 5)
 OTHER = Gpu(1, 100, 5)
-PARTITION = Partition(0, 0, partition_sizes(POREP_32G))
+PARTITION = Partition(0, 0, replace(partition_sizes(POREP_32G), flow=NO_FLOW))
 
 
 class Plain(dict):
@@ -257,3 +261,52 @@ def test_host_memory_is_freed_once_and_not_uploaded_afterwards(world):
 def test_a_pooled_pin_is_undone_as_one():
     assert Pin(PARTITION.abc, pooled=True).undo(None) == Unpin(PARTITION.abc, pooled=True)
     assert Unpin(PARTITION.abc).settles == Unpin(PARTITION.abc, pooled=True).settles
+
+
+# --- data -----------------------------------------------------------------------------------------------------------
+
+REAL = partition_sizes(POREP_32G)
+
+
+def test_a_stage_begins_only_when_what_it_reads_is_written(world):
+    p, gpu = Partition(0, 0, REAL), Gpu(0, 16 << 30)
+    with pytest.raises(ReadBeforeWrite, match=r"batch_add\.l of p0\.0 reads bitmaps, which prep_msm has yet to write"):
+        Launch(gpu, "batch_add", p, "l").start(world, "w0")
+    do(world, Compute("prep_msm", p))
+    Launch(gpu, "batch_add", p, "l").start(world, "w0")
+    other = Partition(0, 1, REAL)  # each partition has data of its own
+    with pytest.raises(ReadBeforeWrite):
+        Launch(gpu, "batch_add", other, "l").start(world, "w0")
+
+
+def test_data_are_written_at_the_end_and_not_at_the_start_of_a_step(world):
+    p, gpu = Partition(0, 0, REAL), Gpu(0, 16 << 30)
+    ntt = Launch(gpu, "ntt_h", p)
+    upload = Upload(p.abc, (), p.stream(gpu, "upload"), p)
+    upload.start(world, "w0")
+    with pytest.raises(ReadBeforeWrite, match=r"ntt_h of p0\.0 reads a, b, c on the device, which the upload has yet"):
+        ntt.start(world, "w0")
+    upload.finish(world, "w0")
+    ntt.start(world, "w0")
+    with pytest.raises(ReadBeforeWrite, match=r"h_msm of p0\.0 reads h, which ntt_h has yet to write"):
+        Launch(gpu, "h_msm", p).start(world, "w0")
+    ntt.finish(world, "w0")
+    Launch(gpu, "h_msm", p).start(world, "w0")
+
+
+def test_a_partition_of_an_engine_must_be_synthesised_first(world):
+    p = Partition(0, 0, REAL, synthesised=False)
+    upload = Upload(p.abc, (), p.stream(GPU, "upload"), p)
+    with pytest.raises(
+        ReadBeforeWrite, match=r"the upload of p0\.0 reads a, b and c, which synthesis has yet to write"
+    ):
+        upload.start(world, "w0")
+    do(world, Compute("synthesis", p))
+    upload.start(world, "w0")
+
+
+def test_a_step_that_no_table_knows_reads_and_writes_nothing(world):
+    mine = Compute("mine", Partition(0, 0, REAL))
+    assert (mine.reads, mine.writes) == ((), ())
+    do(world, mine)
+    assert Compute("epilogue", PARTITION).reads == Compute("epilogue", Partition(0, 0, None)).reads == ()

@@ -2,7 +2,7 @@
 
 An effect's class is the one place where its meaning stands; `cuzklab.policies.effect` says what its parts are.
 The classes lie in modules by what they are about: `locks`, `memory`, `in_flight`, `transfers`, `work`,
-`coordination`.
+`coordination`; `data` says what stages hand on to one another.
 """
 
 from cuzklab.policies.effect import (
@@ -10,6 +10,7 @@ from cuzklab.policies.effect import (
     Effect,
     OutOfDeviceMemory,
     PolicyFault,
+    ReadBeforeWrite,
     ReleaseByNonOwner,
     UseAfterFree,
     World,
@@ -81,6 +82,7 @@ __all__ = [
     "PolicyFault",
     "Put",
     "QueryFree",
+    "ReadBeforeWrite",
     "ReadFlag",
     "RecordEvent",
     "Release",

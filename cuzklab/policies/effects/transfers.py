@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cuzklab.policies.effect import DoubleFree, Effect, UseAfterFree, World, WrongDevice
+from cuzklab.policies.effects.data import UPLOAD, reads_of, refuse_early, writes_of, written
 from cuzklab.policies.effects.in_flight import (
     Work,
     awaited,
@@ -164,7 +165,7 @@ class Upload(Effect):
     From pinned memory it is asynchronous: the policy goes on as soon as the copy is queued, the copy ends by itself
     some time later, and an event tells when. From pageable memory the call returns when the copy is done, at the lower
     rate; it waits for its turn in the stream. While a copy is under way its source must not be freed nor unpinned, its
-    targets neither freed nor used by work of other streams.
+    targets neither freed nor used by work of other streams. Fails if the source has yet to be written.
     """
 
     source: HostBuffer
@@ -181,7 +182,16 @@ class Upload(Effect):
     def ready(self, world, actor):
         return self.asynchronous(world) or stream_clear(world, self.stream)
 
+    @property
+    def reads(self):
+        return reads_of(self.partition, UPLOAD)
+
+    @property
+    def writes(self):
+        return writes_of(self.partition, UPLOAD)
+
     def start(self, world, actor):
+        refuse_early(world, self)
         if world.read(("freed", self.source)):
             raise UseAfterFree(f"upload uses {self.source.name}, which was freed")
         begin_on(world, self.stream, self.targets, f"the upload of {self.source.name}", writes=True)
@@ -199,6 +209,7 @@ class Upload(Effect):
     def finish(self, world, actor):
         leave(world, self.stream)
         world.write(("read", self.source), copies_of(world, self.source) - 1 or None)
+        written(world, self)
 
     def perform(self, live):
         live.upload(self)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cuzklab.policies.effect import Effect
+from cuzklab.policies.effects.data import StageRun, refuse_early, written
 from cuzklab.policies.effects.in_flight import device_idle, leave, stream_clear
 from cuzklab.policies.effects.memory import free_for, give_back, take
 from cuzklab.policies.effects.transfers import begin_on
@@ -11,12 +12,13 @@ from cuzklab.policies.model import Buffer, Gpu, Partition, Stream
 
 
 @dataclass(frozen=True)
-class Launch(Effect):
+class Launch(StageRun, Effect):
     """Run a GPU stage of a partition and wait for its end, as these engines do at the end of each stage.
 
     It blocks until the earlier work of its stream is done and the events that the stream waits for have fired. Its
     scratch memory is allocated at its start, which may raise `OutOfDeviceMemory`, and freed at its end. Fails if a
-    buffer that it uses was freed, or has yet to be filled by an upload on another stream.
+    buffer that it uses was freed, or has yet to be filled by an upload on another stream, and if what the stage reads
+    has yet to be written.
     """
 
     gpu: Gpu
@@ -38,10 +40,6 @@ class Launch(Effect):
     def scratch_bytes(self) -> int:
         return self.partition.sizes.scratch.get((self.stage, self.part), 0)
 
-    @property
-    def label(self) -> str:
-        return f"{self.stage}.{self.part}" if self.part else self.stage
-
     def _scratch(self, actor: str) -> Buffer:
         return Buffer(f"{self.label} scratch", self.scratch_bytes, self.gpu, actor, 0, self.partition.name)
 
@@ -49,6 +47,7 @@ class Launch(Effect):
         return stream_clear(world, self.stream)
 
     def start(self, world, actor):
+        refuse_early(world, self)
         if self.scratch_bytes:
             take(world, self._scratch(actor))
         world.write(("after", self.stream), None)
@@ -58,6 +57,7 @@ class Launch(Effect):
         leave(world, self.stream)
         if self.scratch_bytes:
             give_back(world, self._scratch(actor))
+        written(world, self)
 
     def perform(self, live):
         live.launch(self)
@@ -68,8 +68,11 @@ class Launch(Effect):
 
 
 @dataclass(frozen=True)
-class Compute(Effect):
-    """Run a CPU stage of a partition; the policy goes on when it is done. `threads` 0 means the engine's default."""
+class Compute(StageRun, Effect):
+    """Run a CPU stage of a partition; the policy goes on when it is done. `threads` 0 means the engine's default.
+
+    Fails if what the stage reads has yet to be written.
+    """
 
     stage: str
     partition: Partition
@@ -78,9 +81,11 @@ class Compute(Effect):
     lasts: ClassVar[bool] = True
     local: ClassVar[bool] = True
 
-    @property
-    def label(self) -> str:
-        return f"{self.stage}.{self.part}" if self.part else self.stage
+    def start(self, world, actor):
+        refuse_early(world, self)
+
+    def finish(self, world, actor):
+        written(world, self)
 
     def perform(self, live):
         live.compute(self)

@@ -1,18 +1,6 @@
 // What all parts of the check share: a browser on JupyterLab, and what it saw.
-import { createRequire } from "node:module";
-import { existsSync } from "node:fs";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
-
-const here = path.dirname(fileURLToPath(import.meta.url));
-function nodeModules() {
-  if (process.env.CUZKLAB_NODE_MODULES) return process.env.CUZKLAB_NODE_MODULES;
-  for (let folder = here; ; folder = path.dirname(folder)) {
-    if (existsSync(path.join(folder, "node_modules", "playwright-core"))) return path.join(folder, "node_modules");
-    if (folder === path.dirname(folder)) throw new Error("playwright-core not found; set CUZKLAB_NODE_MODULES");
-  }
-}
-const { chromium } = createRequire(path.join(nodeModules(), "x.js"))("playwright-core");
+import { launch } from "../browser.mjs";
 
 // What JupyterLab itself is known to print as an error, by exact text, and why. Nothing else is forgiven.
 // A restart of the kernel cuts off what its debugger panel had asked.
@@ -25,13 +13,7 @@ export const quantile = (values, share) => [...values].sort((one, other) => one 
 // A browser on a server of `cuzklab lab`, with what a person would do there; `report` is what the check prints.
 export async function drive(url, shots) {
   const report = { errors: [], foreign: [] };
-  const browser = await chromium.launch({
-    executablePath: process.env.CUZKLAB_CHROMIUM ?? "/usr/bin/chromium",
-    args: [
-      "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-      "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    ],
-  });
+  const browser = await launch();
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
   const page = await context.newPage();
   page.setDefaultTimeout(45000);

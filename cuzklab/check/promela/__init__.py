@@ -22,9 +22,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cuzklab.check.closure import END, ClosedSystem, Failure, Point
-from cuzklab.check.promela_names import Names, Variables
-from cuzklab.check.promela_rules import HAS_ENDED, IMPOSSIBLE, Option, end_of_work, options, stream_steps
+from cuzklab.check.promela.coordination import HAS_ENDED
+from cuzklab.check.promela.names import Names, Variables
+from cuzklab.check.promela.options import IMPOSSIBLE, Option
+from cuzklab.check.promela.points import END, ClosedSystem, Failure, Point
+from cuzklab.check.promela.rules import options
+from cuzklab.check.promela.work import end_of_work, stream_steps
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import Fork, Launch, Upload
 from cuzklab.policies.model import Stream

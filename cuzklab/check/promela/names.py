@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from cuzklab.check.closure import ClosedSystem
+from cuzklab.check.promela.points import ClosedSystem
 from cuzklab.errors import BadInput
 from cuzklab.policies.effects import (
     Acquire,
@@ -19,7 +19,7 @@ from cuzklab.policies.effects import (
     Upload,
     WaitEvent,
 )
-from cuzklab.policies.model import Buffer, Event, Flag, Gpu, HostBuffer, Queue, Semaphore, Slot, Stream
+from cuzklab.policies.model import Buffer, Datum, Event, Flag, Gpu, HostBuffer, Queue, Semaphore, Slot, Stream
 
 _MAX_UNITS = 2**30  # sums of two amounts must fit in 31 bits
 
@@ -75,6 +75,8 @@ class Names:
         What may stand in a stream's queue: uploads, and events that what comes later waits for.
     used, filled : set of Buffer
         Those that work may be under way on, and that a copy may be under way to.
+    read : set of Datum
+        Data that some step reads.
     left : dict
         Things that can be left at the end, each with a variable that is 0 without it; filled as they are named.
     """
@@ -95,6 +97,7 @@ class Names:
         self.pinnable = {effect.buffer for effect in effects if isinstance(effect, Pin)}
         self.entries: dict[Stream, list[Upload | Event]] = {}
         self.used = {buffer for effect in effects for buffer in _buffers(effect)}
+        self.read = {datum for effect in effects for datum in effect.reads}
         self.filled: set[Buffer] = set()
         for effect in effects:
             entry: Upload | Event | None = None
@@ -186,6 +189,9 @@ class Names:
 
     def freed(self, buffer: HostBuffer) -> str:
         return self.variables.name("freed", buffer)
+
+    def datum(self, datum: Datum) -> str:
+        return self.variables.name("datum", datum, type="bit")
 
     def slot(self, slot: Slot) -> str:
         return self.variables.name("slot", slot)
