@@ -50,6 +50,15 @@ def test_every_shipped_profile_loads():
     assert [profiles.load_workload(name).name for name in profiles.workload_names()] == list(profiles.workload_names())
 
 
+def test_rates_grow_with_the_circuit_as_a_profile_says():
+    """Measured at 2^20; an exponent of a half is a factor of two for a circuit that is four times as large."""
+    hardware = profiles.load_hardware(HARDWARE)
+    grown = replace(hardware, size_exponent=profiles.StageNumbers({"log2_domain": 20.0, "prep_msm": 0.5}, "by hand"))
+    rate = hardware.rate("prep_msm")
+    assert [grown.rate("prep_msm", 1 << size) for size in (18, 20, 22)] == [rate / 2, rate, rate * 2]
+    assert grown.rate("prep_msm") == rate and grown.rate("synthesis", 1 << 22) == hardware.rate("synthesis")
+
+
 def test_porep_workload_is_the_shape_of_the_stage_table():
     workload = profiles.load_workload("porep-32g")
     assert workload.shape == POREP_32G
@@ -98,6 +107,14 @@ def _with(text: str, old: str, new: str) -> str:
         ('reserved_bytes = "87GiB"', 'reserved_bytes = "755GiB"', "field host.reserved_bytes leaves nothing"),
         ("pin_excludes_kernels = true", "pin_excludes_kernels = 1", "pin_excludes_kernels must be true or false"),
         ("[engine]", "[engines]", "unknown field engines"),
+        (
+            "pin_excludes_kernels = true",
+            "pin_excludes_kernels = true\npin_delays_launches = true",
+            "field transfer.pin_delays_launches is true, and so is",
+        ),
+        ("scatter = ", "runs = [1]\nscatter = ", "field calibration.runs must be a list"),
+        ("[spread]", '[launch]\nsource = "x"\nsynthesis = 1.0\n[spread]', "unknown field launch.synthesis"),
+        ("[spread]", '[size_exponent]\nsource = "x"\n[spread]', "field size_exponent.log2_domain is missing"),
         ("page_locking = 0.13", "pagelocking = 0.13", "unknown field spread.pagelocking"),
         ("scatter = ", "scatters = ", "unknown field calibration.scatters"),
         ("scatter_other = 0.06323\n", "", "field calibration.scatter_other is missing"),
@@ -239,9 +256,10 @@ def test_derived_machines_have_the_fitted_constants(name):
     assert {one: derived.constant(one) for one in names} == {one: fitted.constant(one) for one in names}
 
 
-def test_the_calibrated_profile_is_the_start_with_the_best_fit():
-    fitted, start = profiles.load_hardware("rtx5070ti-7995wx"), profiles.load_hardware("rtx5070ti-7995wx-start")
+@pytest.mark.parametrize("name", ["rtx5070ti-7995wx", "h200-16core-live"])
+def test_the_calibrated_profile_is_the_start_with_the_best_fit(name):
+    fitted, start = profiles.load_hardware(name), profiles.load_hardware(f"{name}-start")
     best = start.with_constants(fitted.calibration.member(0))
     same = {"title": fitted.title, "calibration": fitted.calibration, "digest": fitted.digest, "name": fitted.name}
     assert replace(best, **same) == fitted
-    assert "simulate --calibrate --hardware rtx5070ti-7995wx-start" in fitted.calibration.source
+    assert f"simulate --calibrate --hardware {name}-start" in fitted.calibration.source

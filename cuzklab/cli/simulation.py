@@ -69,9 +69,11 @@ def simulate(
         int, typer.Option(min=0, help="Near-equal fits of a calibrated profile that the interval takes in.")
     ] = 8,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Fit the profile's constants to runs or rows, and write a profile.")
+        bool, typer.Option("--calibrate", help="Take the profile's constants from runs or rows, and write a profile.")
     ] = False,
-    iterations: Annotated[int, typer.Option(min=1, max=50, help="Of --calibrate: steps of the fit, at most.")] = 4,
+    iterations: Annotated[
+        int, typer.Option(min=1, max=50, help="Of --calibrate to rows: steps of the fit, at most.")
+    ] = 4,
     explain: Annotated[
         bool,
         typer.Option(
@@ -88,8 +90,9 @@ def simulate(
     cuzklab simulate phase9 -c 20 -j 15 -p gw=2 -p pw=10; further -p are lookahead and options of the policy. Prints the
     mean over seeds and a 90 % interval for a single run. -o stores the first seed's trace.
 
-    cuzklab simulate --calibrate RUNS... -o mine.toml fits constants, reports each with an interval and which of them
-    the data cannot tell, and writes the profile. A calibration that was interrupted goes on when it is started again.
+    cuzklab simulate --calibrate RUNS... -o mine.toml measures constants in stored live runs, or fits them to published
+    rows, reports each with an interval and which of them the data cannot tell, and writes the profile. A fit that was
+    interrupted goes on when it is started again. cuzklab validate compares the profile with further runs.
 
     cuzklab simulate POLICY --explain, or cuzklab simulate RUN --explain for a stored run, says what limits it.
     """
@@ -178,6 +181,7 @@ def _calibrate(
     print_table(found.figure_rows())
     print("constants: the interval is over near-equal fits; what is marked the data cannot tell")
     print_table(found.constant_rows())
-    print(f"near-equal fits: {len(found.fit.members)}, the best and the most different ones")
-    print_table(found.member_rows())
+    if rows := found.member_rows():
+        print(f"near-equal fits: {len(found.fit.members)}, the best and the most different ones")
+        print_table(rows)
     print(f"profile  {found.place}")

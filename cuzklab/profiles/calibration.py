@@ -8,7 +8,7 @@ from typing import Any
 from cuzklab.errors import BadInput
 from cuzklab.profiles.fields import read_table, read_value, refuse_unknown
 
-MAX_MEMBERS, MAX_CONSTANTS = 1000, 100
+MAX_MEMBERS, MAX_CONSTANTS, MAX_RUNS = 1000, 100, 10_000
 THROUGHPUT_KINDS = ("batch_average", "steady_interval", "wall")
 _SCATTERS = ("scatter", "scatter_other")
 
@@ -31,6 +31,8 @@ class Calibration:
         configuration included.
     unidentified : tuple of str
         Fitted or assumed constants that the data cannot tell.
+    runs : tuple of str
+        Live runs that it was fitted to, by name and time, so that they can be told from those that it predicts.
     """
 
     source: str
@@ -39,6 +41,7 @@ class Calibration:
     scatter: float
     scatter_other: float
     unidentified: tuple[str, ...]
+    runs: tuple[str, ...] = ()
 
     def scatter_of(self, kind: str) -> float:
         """What is left unexplained of a figure of a kind."""
@@ -59,8 +62,9 @@ def read_calibration(path: Path, document: Mapping[str, Any], hardware: Any) -> 
     """
     section = read_table(path, "calibration", document)
     refuse_unknown(
-        path, "calibration.", section, {"source", "constants", "members", "scatter", "scatter_other", "unidentified"}
-    )
+        path, "calibration.", section,
+        {"source", "constants", "members", "scatter", "scatter_other", "unidentified", "runs"},
+    )  # fmt: skip
     source = read_value(path, "calibration.source", section, str, {})
     scatters = [read_value(path, f"calibration.{key}", section, float, {"most": 1}) for key in _SCATTERS]
     constants = _names(path, "constants", section, hardware)
@@ -72,11 +76,14 @@ def read_calibration(path: Path, document: Mapping[str, Any], hardware: Any) -> 
         if (
             not isinstance(member, list)
             or len(member) != len(constants)
-            or not all(type(value) in (int, float) and 0 <= value < 2**62 for value in member)
+            or not all(type(value) in (int, float) and abs(value) < 2**62 for value in member)
         ):
             raise BadInput(f"{path}: field calibration.members: member {number} must have {len(constants)} numbers")
     values = tuple(tuple(float(value) for value in member) for member in members)
-    return Calibration(source, constants, values, *scatters, unidentified)
+    runs = section.get("runs", [])
+    if not isinstance(runs, list) or len(runs) > MAX_RUNS or not all(isinstance(run, str) for run in runs):
+        raise BadInput(f"{path}: field calibration.runs must be a list of at most {MAX_RUNS} names of runs")
+    return Calibration(source, constants, values, *scatters, unidentified, tuple(runs))
 
 
 def _names(path: Path, key: str, section: Mapping[str, Any], hardware: Any) -> tuple[str, ...]:

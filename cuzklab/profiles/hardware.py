@@ -3,8 +3,9 @@
 What each constant does in the model, with its formula, stands in `cuzklab.simulate.costs`, `host` and `host_memory`.
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from cuzklab.stages import STAGES, DeviceModel
 
 # What host memory slows down beside the CPU stages: copies from pageable memory, and locking and unlocking pages.
 PAGEABLE_COPY, PAGE_LOCKING = "pageable_copy", "page_locking"
+LOG2_DOMAIN = "log2_domain"  # of the circuits that [rates] are of
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Host:
         How much longer memory stalls last while pools of threads fill the last-level cache.
     first_touch_s_per_byte, dealloc_s_per_byte : float
         Fresh memory when it is first used (page faults and zeroing), and giving memory back to the operating system.
+    wakeup_penalty : float
+        How much longer a thread that works in bursts takes while twice as many threads are runnable as there are.
     """
 
     cores: int = bounds(1)
@@ -66,6 +70,7 @@ class Host:
     first_touch_s_per_byte: float = bounds(0)
     dealloc_s_per_byte: float = bounds(0)
     source: str = bounds()
+    wakeup_penalty: float = bounds(default=0.0)
 
     @property
     def shared_bandwidth_bytes_per_s(self) -> float:
@@ -99,7 +104,12 @@ class Device:
     kernels_on_host : bool
         Whether kernels are computed by threads of the host, one stage at a time, as on an emulated device.
     launch_s : float
-        From the call that launches a stage to the start of its kernels, on the thread that calls.
+        What launching a stage takes on the thread that calls, beside the kernels; `[launch]` may say it by stage.
+    idle_s : float
+        How long the device has to be idle before a call that waits for that finds it so.
+    between_s : float
+        What a thread that launches does between two stages. While that is less than `idle_s`, a call that waits for an
+        idle device does so until no thread launches stage after stage any more.
     """
 
     vram_bytes: int = bounds(0, above=True)
@@ -113,6 +123,8 @@ class Device:
     source: str = bounds()
     kernels_on_host: bool = bounds(default=False)
     launch_s: float = bounds(default=0.0)
+    idle_s: float = bounds(default=0.0)
+    between_s: float = bounds(default=0.0)
 
     @property
     def model(self) -> DeviceModel:
@@ -129,6 +141,9 @@ class TransferRates:
     pin_excludes_kernels : bool
         Whether changes of memory mappings (locking and unlocking pages, giving memory back) go one at a time, and never
         beside a stage's kernels.
+    pin_delays_launches : bool
+        Whether a stage on a device makes no progress while mappings are changed beside it, since nothing can be
+        launched then; the change begins at once. It is one or the other.
     """
 
     pinned_bytes_per_s: float = bounds(0, above=True)
@@ -137,6 +152,7 @@ class TransferRates:
     unpin_s_per_byte: float = bounds(0)
     source: str = bounds()
     pin_excludes_kernels: bool = bounds(default=False)
+    pin_delays_launches: bool = bounds(default=False)
 
 
 @dataclass(frozen=True)
@@ -172,6 +188,13 @@ class Hardware:
     spread : StageNumbers or None
         Standard deviation of the logarithm of a CPU stage's duration, and of page-locking's; none where it says
         nothing.
+    serial_share : StageNumbers or None
+        Part of a CPU stage's work that one thread of its pool does alone; none where it says nothing.
+    launch : StageNumbers or None
+        Seconds that a part of a GPU stage takes on the thread that launches it, beside its kernels: the same for every
+        size, and longer on a busy host. `device.launch_s` where it says nothing.
+    size_exponent : StageNumbers or None
+        How a stage's rate grows with the circuit: as (domain / 2^log2_domain)^exponent; 0 where it says nothing.
     memory_share : StageNumbers or None
         Part of the time alone of a CPU stage, of a pageable copy and of page-locking that waits for host memory; 0
         where it says nothing.
@@ -192,6 +215,9 @@ class Hardware:
     threads: StageNumbers | None
     spread: StageNumbers | None
     memory_share: StageNumbers | None
+    serial_share: StageNumbers | None = None
+    launch: StageNumbers | None = None
+    size_exponent: StageNumbers | None = None
     calibration: Calibration | None = None
     digest: str = ""
 
@@ -200,8 +226,8 @@ class Hardware:
         """Whether the constants were fitted to measured runs of this machine."""
         return self.calibration is not None
 
-    def rate(self, stage: str) -> float:
-        """Work a second of a stage.
+    def rate(self, stage: str, domain: int | None = None) -> float:
+        """Work a second of a stage, for circuits of that domain.
 
         Raises
         ------
@@ -210,13 +236,23 @@ class Hardware:
         """
         if self.rates is None:
             raise BadInput(f"hardware profile {self.name}: it has no [rates], so nothing can be timed with it")
-        return self.rates.values[stage]
+        rate = self.rates.values[stage]
+        exponent = self.size_exponent.values.get(stage, 0.0) if self.size_exponent else 0.0
+        if not exponent or domain is None:
+            return rate
+        return rate * 2 ** (exponent * (math.log2(domain) - self.size_exponent.values[LOG2_DOMAIN]))
+
+    def stage_launch_s(self, stage: str) -> float:
+        return self.launch.values.get(stage, self.device.launch_s) if self.launch else self.device.launch_s
 
     def stage_threads(self, stage: str) -> int:
         return int(self.threads.values.get(stage, 1)) if self.threads else 1
 
     def stage_spread(self, stage: str) -> float:
         return self.spread.values.get(stage, 0.0) if self.spread else 0.0
+
+    def stage_serial_share(self, stage: str) -> float:
+        return self.serial_share.values.get(stage, 0.0) if self.serial_share else 0.0
 
     def stage_memory_share(self, stage: str) -> float:
         return self.memory_share.values.get(stage, 0.0) if self.memory_share else 0.0
@@ -247,7 +283,17 @@ _STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] 
     "threads": (_CPU_STAGES, set(), int, {"least": 1}),
     "spread": (_CPU_STAGES | {PAGE_LOCKING}, set(), float, {"most": 1}),
     "memory_share": (_CPU_STAGES | {PAGEABLE_COPY, PAGE_LOCKING}, set(), float, {"most": 1}),
+    "serial_share": (_CPU_STAGES, set(), float, {"most": 1}),
+    "launch": (set(STAGES) - _CPU_STAGES, set(), float, {}),
+    "size_exponent": (set(STAGES) | {LOG2_DOMAIN}, {LOG2_DOMAIN}, float, {"least": -2, "most": 64}),
 }
+
+
+def may_stand(section: str, key: str) -> bool:
+    """Whether a profile's section may have such a field."""
+    if section in SECTIONS:
+        return key in {one.name for one in fields(SECTIONS[section])}
+    return section in _STAGE_TABLES and key in _STAGE_TABLES[section][0]
 
 
 def hardware_names() -> tuple[str, ...]:
@@ -294,6 +340,8 @@ def _refuse_contradictions(path: Path, hardware: Hardware) -> None:
         raise BadInput(f"{path}: field device.margin_bytes leaves nothing of device.vram_bytes")
     if transfer.pageable_bytes_per_s > transfer.pinned_bytes_per_s:
         raise BadInput(f"{path}: field transfer.pageable_bytes_per_s is above transfer.pinned_bytes_per_s")
+    if transfer.pin_excludes_kernels and transfer.pin_delays_launches:
+        raise BadInput(f"{path}: field transfer.pin_delays_launches is true, and so is transfer.pin_excludes_kernels")
     for stage, threads in (hardware.threads.values if hardware.threads else {}).items():
         if threads > host.hardware_threads:
             raise BadInput(

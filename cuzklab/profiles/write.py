@@ -11,7 +11,7 @@ from cuzklab.atomic import atomic_write
 from cuzklab.errors import BadInput
 from cuzklab.profiles.calibration import Calibration
 from cuzklab.profiles.fields import find_profile
-from cuzklab.profiles.hardware import Hardware, hardware_of
+from cuzklab.profiles.hardware import Hardware, hardware_of, may_stand
 
 _SECTION = re.compile(r"\s*\[([a-z_]+)\]")
 _FIELD = re.compile(r"(\s*)([a-z0-9_]+)(\s*=\s*)([^#\s][^#]*?)(\s*(?:#.*)?)$")
@@ -27,7 +27,7 @@ def write_calibrated(
     base : str or Path
         Name or file of the profile to start from.
     values : mapping
-        Constants by their dotted names; each must stand in the file on a line of its own.
+        Constants by their dotted names; those that stand in the file do so on a line of their own.
     calibration : Calibration
         Replaces the section of that name.
     source : str
@@ -65,7 +65,13 @@ def write_calibrated(
 
 
 def with_values(text: str, values: Mapping[str, float], path: str) -> str:
-    """A profile's text with other constants."""
+    """A profile's text with other constants; a field that may be left out is added to its section.
+
+    Raises
+    ------
+    BadInput
+        There is no such field, or its section is not there.
+    """
     left, section, lines = dict(values), "", []
     for line in text.splitlines():
         if match := _SECTION.match(line):
@@ -73,20 +79,40 @@ def with_values(text: str, values: Mapping[str, float], path: str) -> str:
         elif (match := _FIELD.match(line)) and (name := f"{section}.{match[2]}") in left:
             line = f"{match[1]}{match[2]}{match[3]}{_number(left.pop(name))}{match[5]}"
         lines.append(line)
+    for name, value in list(left.items()):
+        section, _, key = name.partition(".")
+        if may_stand(section, key) and (place := _end_of_section(lines, section)):
+            lines.insert(place, f"{key} = {_number(value)}")
+            del left[name]
     if left:
         raise BadInput(f"{path}: field {min(left)} does not stand there, so it cannot be set")
     return "\n".join(lines) + "\n"
+
+
+def _end_of_section(lines: list[str], section: str) -> int:
+    """Where a further field of a section goes: behind its last one; 0 if there is no such section."""
+    headers = [number for number, line in enumerate(lines) if (match := _SECTION.match(line)) and match[1] == section]
+    if not headers:
+        return 0
+    place = headers[0] + 1
+    while place < len(lines) and not _SECTION.match(lines[place]):
+        place += 1
+    while not lines[place - 1].strip():
+        place -= 1
+    return place
 
 
 def with_calibration(text: str, calibration: Calibration) -> str:
     """A profile's text with another section [calibration], at its end."""
     before = re.split(r"(?m)^\[calibration\]", text)[0].rstrip()
     members = ",\n".join("  [" + ", ".join(map(_number, member)) + "]" for member in calibration.members)
+    runs = "runs = [\n" + "".join(f"  {json.dumps(run)},\n" for run in calibration.runs) + "]\n"
     return (
         f"{before}\n\n[calibration]\nsource = {json.dumps(calibration.source)}\n"
         f"constants = {json.dumps(list(calibration.constants))}\n"
         f"unidentified = {json.dumps(list(calibration.unidentified))}\n"
         f"scatter = {_number(calibration.scatter)}\nscatter_other = {_number(calibration.scatter_other)}\n"
+        f"{runs if calibration.runs else ''}"
         f"# The first is the profile's own; the others fit nearly as well.\nmembers = [\n{members},\n]\n"
     )
 

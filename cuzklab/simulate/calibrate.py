@@ -15,7 +15,7 @@ from cuzklab.profiles import Calibration, Hardware, load_hardware
 from cuzklab.profiles.write import write_calibrated
 from cuzklab.simulate.compare import condition_key, row_figures
 from cuzklab.simulate.fit import Constant, Fit, Problem, Report, Target, fit, identity_of
-from cuzklab.simulate.live_runs import problem_of_runs
+from cuzklab.simulate.live_runs import fit_live_runs
 from cuzklab.simulate.published import PublishedRow, load_published
 from cuzklab.units import percent
 
@@ -131,6 +131,8 @@ class CalibrationResult:
 
     def member_rows(self, most: int = 5) -> list[dict[str, str]]:
         """The best fit, and near-equal ones that differ most from those before them."""
+        if not self.fit.problem.constants:
+            return []
         chosen = self.fit.most_different(most)
         return [
             {"fit": "best" if index == 0 else f"no. {index}", "misfit": f"{self.fit.losses[index]:.1f}"}
@@ -190,8 +192,10 @@ def calibrate(
     folders = [path for path in things if path.is_dir()]
     if folders and len(folders) < len(things):
         raise BadInput("calibrate to stored runs or to files of published rows, not to both at once")
+    found: Fit | None = None
     if folders:
-        problem, words = problem_of_runs(folders, hardware)
+        found = fit_live_runs(folders, hardware, seeds, replicates, report)
+        problem, words = found.problem, f"{len(folders)} live runs"
     else:
         rows = [row for path in things or [None] for row in load_published(path)]
         problem = problem_of_rows(rows, load_hardware(hardware) if hardware else None)
@@ -201,19 +205,22 @@ def calibrate(
     if place.suffix != ".toml":
         raise BadInput(f"{place}: a profile's name ends in .toml")
     place.parent.mkdir(parents=True, exist_ok=True)
-    found = fit(problem, seeds, iterations, replicates, place.with_suffix(".journal.jsonl"), report)
-    names = tuple(constant.name for constant in problem.constants)
+    found = found or fit(problem, seeds, iterations, replicates, place.with_suffix(".journal.jsonl"), report)
+    names = tuple(found.members[0])
     members = tuple(tuple(member[name] for name in names) for member in found.members)
     unidentified = tuple(one.name for one in found.constants if not one.identified)
+    command = f"`cuzklab simulate --calibrate --hardware {base} --seeds {len(seeds)}"
     source = (
-        f"fitted to {words} by `cuzklab simulate --calibrate --hardware {base} --seeds {len(seeds)} "
-        f"--iterations {iterations}`, {found.evaluations} points; nothing was changed by hand"
+        f"measured in {words} by {command}`; nothing was changed by hand"
+        if folders
+        else f"fitted to {words} by {command} --iterations {iterations}`, {found.evaluations} points; nothing was "
+        "changed by hand"
     )
     fixed = {name: problem.hardware.constant(name) for name in problem.measured}
     write_calibrated(
         base,
         place,
         {**fixed, **found.members[0]},
-        Calibration(source, names, members, found.scatter, found.scatter_other, unidentified),
+        Calibration(source, names, members, found.scatter, found.scatter_other, unidentified, problem.runs),
     )
     return CalibrationResult(problem.hardware.name, words, found, place)

@@ -34,19 +34,48 @@ from cuzklab.policies.model import Partition
 from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
 from cuzklab.simulate.exclusion import Exclusion
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
-from cuzklab.simulate.host import Demand, Job, Processor
+from cuzklab.simulate.host import Demand, Job, Processor, throughput
 from cuzklab.simulate.host_memory import call_bytes
 from cuzklab.stages import G2_BUCKET_BYTES, STAGES, CircuitShape, msm_window_bits
 
 Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
 _TRAFFIC_OF_PAGES = 64 / 4096
+_LAUNCHING = Demand(1, in_bursts=True)
 
 
 @lru_cache(maxsize=1 << 14)
 def _standard_normal(name: str) -> float:
     """The draw of that name: searches and fits ask for the same ones over and over."""
     return random.Random(name).gauss(0.0, 1.0)
+
+
+def pool_seconds(hardware: Hardware, stage: str, threads: int) -> float:
+    """Seconds that a pool needs for what one thread does in a second: s + (1 − s) / throughput(threads)."""
+    serial = hardware.stage_serial_share(stage)
+    return serial + (1 - serial) / throughput(hardware.host, threads)
+
+
+def stage_demand(
+    hardware: Hardware, shape: CircuitShape, stage: str, part: str, threads: int, alone_s: float
+) -> Demand:
+    """What a CPU stage that alone takes so long asks of the host."""
+    row = STAGES[stage]
+    points = max(1, row.work(shape, part) // threads)
+    buckets = threads * (G2_BUCKET_BYTES << (msm_window_bits(points) - 1))
+    cache = min(1.0, buckets / hardware.host.llc_bytes) if threads > 1 else 0.0
+    traffic = row.host_traffic_bytes(shape, part) / alone_s
+    return Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
+
+
+def page_locking_demand(hardware: Hardware, s_per_byte: float) -> Demand:
+    """What locking or unlocking pages asks of the host."""
+    return Demand(1, hardware.stage_memory_share(PAGE_LOCKING), _TRAFFIC_OF_PAGES / s_per_byte)
+
+
+def pageable_copy_demand(hardware: Hardware, bytes_per_s: float) -> Demand:
+    """What a copy from pageable memory asks of the host: it is read and written once, into the driver's buffer."""
+    return Demand(1, hardware.stage_memory_share(PAGEABLE_COPY), 2 * bytes_per_s)
 
 
 class Machine:
@@ -73,20 +102,17 @@ class Machine:
         self.pcie: dict[int, Fluid] = {}
         self._emulated: dict[int, simpy.Resource] = {}
         self._mappings = Exclusion(env)
+        self._changed_ns, self._changing_since_ns = 0, None
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
-        transfer = hardware.transfer
-        self._pageable = Demand(
-            1, hardware.stage_memory_share(PAGEABLE_COPY), 2 * transfer.pageable_bytes_per_s
-        )  # read and written once, into the driver's buffer
-        self._lock_share = hardware.stage_memory_share(PAGE_LOCKING)
+        self._pageable = pageable_copy_demand(hardware, hardware.transfer.pageable_bytes_per_s)
 
     def launched(self, effect: Launch) -> tuple[float, int]:
         """Seconds of kernels of a GPU stage, and bytes that it streams."""
         key = (effect.partition.kind, effect.stage, effect.part)
         if key not in self._launched:
             row, shape = STAGES[effect.stage], self.shape_of(effect.partition)
-            kernels_s = row.work(shape, effect.part) / self.hardware.rate(effect.stage)
+            kernels_s = row.work(shape, effect.part) / self.hardware.rate(effect.stage, shape.domain)
             self._launched[key] = kernels_s, row.streamed_bytes(shape, effect.part)
         return self._launched[key]
 
@@ -122,9 +148,10 @@ class Machine:
     def demand(self, effect: Compute) -> tuple[float, Demand]:
         """Seconds that a CPU stage takes alone with its threads, and what it asks of the host.
 
-        With the profile's threads n: t = work / rate. With others the core seconds stay the same:
-        t' = t · throughput(n) / throughput(threads). Traffic by the stage table, over that time. The working set of a
-        pool is the buckets of a Pippenger MSM over each thread's part of the points.
+        With the profile's threads n: t = work / rate. With others the core seconds stay the same, but for the part s
+        that one thread does alone: t' = t · T(threads) / T(n), T(n) = s + (1 − s) / throughput(n). Traffic by the stage
+        table, over that time. The working set of a pool is the buckets of a Pippenger MSM over each thread's part of
+        the points.
         """
         key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
         if key not in self._demands:
@@ -134,19 +161,15 @@ class Machine:
             row, hardware, shape = STAGES[stage], self.hardware, self.shape_of(effect.partition)
             default = hardware.stage_threads(stage)
             threads = effect.threads or default
-            alone_s = row.work(shape, part) / hardware.rate(stage)
-            alone_s *= self.processor.throughput(default) / self.processor.throughput(threads)
-            traffic = row.host_traffic_bytes(shape, part) / alone_s
-            points = max(1, row.work(shape, part) // threads)
-            buckets = threads * (G2_BUCKET_BYTES << (msm_window_bits(points) - 1))
-            cache = min(1.0, buckets / hardware.host.llc_bytes) if threads > 1 else 0.0
-            self._demands[key] = alone_s, Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
+            alone_s = row.work(shape, part) / hardware.rate(stage, shape.domain)
+            alone_s *= pool_seconds(hardware, stage, threads) / pool_seconds(hardware, stage, default)
+            self._demands[key] = alone_s, stage_demand(hardware, shape, stage, part, threads, alone_s)
         return self._demands[key]
 
     def lock_pages(self, size_bytes: float, s_per_byte: float) -> Lasting:
         """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages."""
         if size_bytes and s_per_byte:
-            demand = Demand(1, self._lock_share, _TRAFFIC_OF_PAGES / s_per_byte)
+            demand = page_locking_demand(self.hardware, s_per_byte)
             yield from self._change_mappings(size_bytes * s_per_byte, demand)
 
     def deallocation(self, size_bytes: int) -> Lasting:
@@ -159,24 +182,48 @@ class Machine:
         """Work on the process's memory mappings.
 
         If the profile says that it excludes kernels, one thread at a time does such work, in order of arrival, and no
-        stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. Copies go on.
+        stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. If the profile says
+        that it delays launches, it is one thread at a time, too, and stages that go on make no progress. Copies go on.
         """
-        excludes = self.hardware.transfer.pin_excludes_kernels
-        if excludes:
+        transfer = self.hardware.transfer
+        one_at_a_time = transfer.pin_excludes_kernels or transfer.pin_delays_launches
+        if one_at_a_time:
             yield self._mappings.exclude()
+        start_ns, self._changing_since_ns = self.env.now, self.env.now
         yield self.processor.run(alone_s, demand).done
-        if excludes:
+        if one_at_a_time:
+            self._changed_ns += self.env.now - start_ns
+            self._changing_since_ns = None
             self._mappings.leave()
 
-    def begin_launch(self, index: int) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
-        """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn."""
+    def changing_ns(self) -> int:
+        """How long mappings have been changed so far, one change after the other."""
+        going_on = self.env.now - self._changing_since_ns if self._changing_since_ns is not None else 0
+        return self._changed_ns + going_on
+
+    def delayed(self, since_ns: int) -> Lasting:
+        """The time that a stage or a call has lost to changes of mappings, given `changing_ns` when it began."""
+        while self.hardware.transfer.pin_delays_launches and (now_ns := self.changing_ns()) > since_ns:
+            yield self.env.timeout(now_ns - since_ns)
+            since_ns = now_ns
+
+    def before_launch(self) -> Lasting:
+        """What a thread does before it launches a stage; the device may be idle meanwhile."""
+        if self.hardware.device.between_s:
+            yield self.processor.run(self.hardware.device.between_s, _LAUNCHING).done
+
+    def begin_launch(self, effect: Launch) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
+        """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn.
+
+        Launching is work of the thread that calls, in bursts between waits for what it has launched.
+        """
         if self.hardware.transfer.pin_excludes_kernels:
             yield self._mappings.share()
-        if self.hardware.device.launch_s:
-            yield self.pause(self.hardware.device.launch_s)
+        if launch_s := self.hardware.stage_launch_s(effect.stage):
+            yield self.processor.run(launch_s, _LAUNCHING).done
         if not self.hardware.device.kernels_on_host:
             return None
-        turn = self._emulated.setdefault(index, simpy.Resource(self.env)).request()
+        turn = self._emulated.setdefault(effect.gpu.index, simpy.Resource(self.env)).request()
         yield turn
         return turn
 
@@ -186,6 +233,12 @@ class Machine:
             self._mappings.leave()
         if turn is not None:
             self._emulated[index].release(turn)
+
+    def driver_call(self, seconds: float) -> Lasting:
+        """A call of the driver; like a launch it makes no progress while mappings are changed."""
+        since_ns = self.changing_ns()
+        yield self.pause(seconds)
+        yield from self.delayed(since_ns)
 
     def call_setup(self, partition: Partition) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""
@@ -254,21 +307,21 @@ def free_host(machine: Machine, effect: FreeHost) -> Lasting:
 def alloc(machine: Machine, effect: Alloc) -> Lasting:
     """A constant, whatever the size; from the pool it is cheaper."""
     device = machine.hardware.device
-    yield machine.pause(device.pooled_s if effect.pooled else device.alloc_s)
+    yield from machine.driver_call(device.pooled_s if effect.pooled else device.alloc_s)
 
 
 def free(machine: Machine, effect: Free) -> Lasting:
     device = machine.hardware.device
-    yield machine.pause(device.pooled_s if effect.buffer.pooled else device.free_s)
+    yield from machine.driver_call(device.pooled_s if effect.buffer.pooled else device.free_s)
 
 
 def trim_pool(machine: Machine, effect: TrimPool) -> Lasting:
     """A constant; the wait for an idle device comes before it."""
-    yield machine.pause(machine.hardware.device.trim_s)
+    yield from machine.driver_call(machine.hardware.device.trim_s)
 
 
 def device_sync(machine: Machine, effect: DeviceSync) -> Lasting:
-    yield machine.pause(machine.hardware.device.sync_s)
+    yield from machine.driver_call(machine.hardware.device.sync_s)
 
 
 COSTS: dict[type[Effect], Callable[[Machine, Any], Lasting]] = {

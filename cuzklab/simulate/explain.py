@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cuzklab.errors import BadInput
-from cuzklab.simulate.live_runs import problem_of_runs, run_figures
+from cuzklab.simulate.live_runs import load_live_run, measured_machine, run_figures
 from cuzklab.simulate.setup import Setup, setup_of
 from cuzklab.simulate.simulation import Simulation
 from cuzklab.simulate.what_if import RESOURCES, STEP, Change, Resource
@@ -214,10 +214,9 @@ def explain_run(
         return replace(found, of=f"the stored simulation {run.name}")
     if run.info.origin != "live":
         raise BadInput(f"{place}: a run of origin {run.info.origin}; only live and simulated ones can be replayed")
-    problem, _ = problem_of_runs([place], hardware)
+    load_live_run(place)
     margin_bytes = int(run.info.devices[0]["margin_bytes"])
-    base = problem.hardware if hardware is None else None
-    setup = setup_of(run.info.conditions, str(place), base or hardware)
+    setup = setup_of(run.info.conditions, str(place), measured_machine([run]) if hardware is None else hardware)
     device = replace(setup.hardware.device, margin_bytes=margin_bytes)
     found = explain(replace(setup, hardware=replace(setup.hardware, device=device)), seeds=seeds, report=report)
     how = "stage times and copies as measured in it" if hardware is None else f"constants of {hardware}"

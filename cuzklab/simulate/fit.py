@@ -95,6 +95,8 @@ class Problem:
         Of the targets' conditions: stored evaluations are used again only for the same.
     measured : tuple of str
         Constants of the starting point that were not in its file but measured from the runs.
+    runs : tuple of str
+        Live runs that the targets are of.
     """
 
     hardware: Hardware
@@ -103,6 +105,7 @@ class Problem:
     simulate: Callable[[Hardware, int], Sequence[float]]
     identity: str
     measured: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
 
     def at(self, z: np.ndarray) -> Mapping[str, float]:
         """Values of the constants."""

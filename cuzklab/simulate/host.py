@@ -12,10 +12,15 @@ A job is a stage of n threads that alone takes a known time. While it runs, it a
   alone has u = 0: its own traffic is in its time alone.
 * Cache. A pool of threads with working set W (threads · buckets of one thread) pushes others' data out of the
   last-level cache; κ is how much longer their memory waits last when it fills all of it.
+* Waking up. A thread that works in short bursts between waits, as one that launches kernels, has to get a core again
+  for each of them. While more than c·t threads are runnable it waits for that, too, and its rate is divided by
+  1 + w · (R / (c·t) − 1)²: with one thread too many it hardly ever waits, with twice as many as there are it does
+  every time, behind others that do the same.
 
-Where c, t, y, p, κ come from: `[host]` of the profile; m: its `[memory_share]`; traffic: the stage table.
+Where c, t, y, p, κ, w come from: `[host]` of the profile; m: its `[memory_share]`; traffic: the stage table.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -38,12 +43,47 @@ class Demand:
         What it draws from memory at full speed.
     cache_share : float
         Part of the last-level cache that its threads fill, at most 1; 0 for a single thread.
+    in_bursts : bool
+        Whether it waits between short bursts of work, and so for a core before each.
     """
 
     threads: int
     memory_share: float = 0.0
     traffic_bytes_per_s: float = 0.0
     cache_share: float = 0.0
+    in_bursts: bool = False
+
+
+def throughput(host: Host, threads: int) -> float:
+    """Work a second of so many runnable threads, in that of one that has a core to itself."""
+    if threads <= host.cores:
+        return threads
+    sharing = min(threads, host.hardware_threads) - host.cores
+    extra = host.hardware_threads - host.cores
+    return host.cores * (1 + (host.smt_yield - 1) * (sharing / extra if extra else 0.0))
+
+
+def rates(host: Host, running: Sequence[tuple[Demand, int]]) -> list[float]:
+    """Rate at which a job of each demand advances, where so many of each run; 1 is that of a job alone."""
+    threads, traffic, cache = 0, 0.0, 0.0
+    for demand, count in running:
+        threads += count * demand.threads
+        traffic += count * demand.traffic_bytes_per_s
+        cache += count * demand.cache_share
+    share, bandwidth = throughput(host, threads) / threads, host.shared_bandwidth_bytes_per_s
+    found = []
+    for demand, _ in running:
+        rate = share
+        if demand.threads > 1:
+            rate *= demand.threads / throughput(host, demand.threads)
+        if demand.memory_share:
+            others = max(0.0, traffic - demand.traffic_bytes_per_s) / bandwidth
+            stall = others**host.overload_exponent + host.cache_pressure * max(0.0, cache - demand.cache_share)
+            rate /= 1 + demand.memory_share * stall
+        if demand.in_bursts and threads > host.hardware_threads:
+            rate /= 1 + host.wakeup_penalty * (threads / host.hardware_threads - 1) ** 2
+        found.append(rate)
+    return found
 
 
 @dataclass(slots=True, eq=False)
@@ -84,7 +124,6 @@ class Processor:
         self._env, self._host = env, host
         self._groups: dict[Demand, _Group] = {}
         self._since_ns = self._plan = self._number = 0
-        self._bandwidth = host.shared_bandwidth_bytes_per_s
 
     def __len__(self) -> int:
         """Jobs that run."""
@@ -115,33 +154,16 @@ class Processor:
 
     def throughput(self, threads: int) -> float:
         """Work a second of so many runnable threads, in that of one that has a core to itself."""
-        host = self._host
-        if threads <= host.cores:
-            return threads
-        sharing = min(threads, host.hardware_threads) - host.cores
-        extra = host.hardware_threads - host.cores
-        return host.cores * (1 + (host.smt_yield - 1) * (sharing / extra if extra else 0.0))
+        return throughput(self._host, threads)
 
     def _share(self) -> None:
         """Give every group its rate from now on, and wake up when the first job ends."""
         self._groups = {demand: group for demand, group in self._groups.items() if group.jobs}
         if not self._groups:
             return
-        threads, traffic, cache = 0, 0.0, 0.0
-        for demand, group in self._groups.items():
-            count = len(group.jobs)
-            threads += count * demand.threads
-            traffic += count * demand.traffic_bytes_per_s
-            cache += count * demand.cache_share
-        share, host, first_s = self.throughput(threads) / threads, self._host, float("inf")
-        for demand, group in self._groups.items():
-            rate = share
-            if demand.threads > 1:
-                rate *= demand.threads / self.throughput(demand.threads)
-            if demand.memory_share:
-                others = max(0.0, traffic - demand.traffic_bytes_per_s) / self._bandwidth
-                stall = others**host.overload_exponent + host.cache_pressure * max(0.0, cache - demand.cache_share)
-                rate /= 1 + demand.memory_share * stall
+        running = [(demand, len(group.jobs)) for demand, group in self._groups.items()]
+        first_s = float("inf")
+        for group, rate in zip(self._groups.values(), rates(self._host, running), strict=True):
             if not rate:
                 raise OverflowError("a job that never ends")
             group.rate = rate

@@ -34,7 +34,7 @@ from cuzklab.simulate.costs import COSTS, Machine, compute, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
 from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
-from cuzklab.simulate.world import World
+from cuzklab.simulate.world import Waiting, World
 from cuzklab.stages import STAGES
 from cuzklab.trace import Recorder
 
@@ -110,6 +110,8 @@ class Interpreter:
         self.ending = Ending()
         self._host_memory, self._watch = host_memory, watch
         self._tasks: dict[str, Actor] = {}
+        if machine.hardware.device.idle_s:
+            self.world.may_wake = self._notices_at_once
 
     def run(self, programs: Mapping[str, Program]) -> Ending:
         """Run programs until they have ended or none can go on."""
@@ -204,6 +206,8 @@ class Interpreter:
         if actor.pending_fault is not None:
             fault, actor.pending_fault = actor.pending_fault, None
             raise fault
+        if type(effect) is Launch:
+            yield from self.machine.before_launch()
         if self.world.may_go(actor.name, effect):
             actor.requested_ns, actor.holder_at_request = self.env.now, ""
             try:
@@ -262,14 +266,30 @@ class Interpreter:
     def _wake(self) -> None:
         """Carry out what others wait for and what has become possible, in the order of their arrival."""
         while (waiting := self.world.next_ready()) is not None:
-            actor = waiting.actor
-            self.tracer.waited(waiting)
-            actor.requested_ns, actor.holder_at_request = waiting.since_ns, waiting.holder
-            try:
-                result = None if waiting.ends else self._start(actor, waiting.effect)
-                waiting.granted.succeed((result, None))
-            except PolicyFault as fault:
-                waiting.granted.succeed((None, fault))
+            self._let_go_on(waiting)
+
+    def _let_go_on(self, waiting: Waiting) -> None:
+        actor = waiting.actor
+        self.tracer.waited(waiting)
+        actor.requested_ns, actor.holder_at_request = waiting.since_ns, waiting.holder
+        try:
+            result = None if waiting.ends else self._start(actor, waiting.effect)
+            waiting.granted.succeed((result, None))
+        except PolicyFault as fault:
+            waiting.granted.succeed((None, fault))
+
+    def _notices_at_once(self, waiting: Waiting) -> bool:
+        """Who waits for an idle device looks again after the time that the profile says."""
+        if waiting.kind != "device_sync":
+            return True
+        self.env.process(self._look_again(waiting))
+        return False
+
+    def _look_again(self, waiting: Waiting) -> Generator[simpy.Event, Any, None]:
+        yield self.machine.pause(self.machine.hardware.device.idle_s)
+        if self.world.wakes(waiting):
+            self._let_go_on(waiting)
+            self._wake()
 
     def _passed_on(self, actor: Actor, item: Any) -> None:
         """An actor has handed on what it worked on; with an outcome, the partition is over."""
@@ -352,9 +372,11 @@ class Interpreter:
 
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
         """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
-        turn = yield from self.machine.begin_launch(effect.gpu.index)
+        changing_ns = self.machine.changing_ns()
+        turn = yield from self.machine.begin_launch(effect)
         start_ns = self.env.now
         yield from COSTS[Launch](self.machine, effect)
+        yield from self.machine.delayed(changing_ns)
         self.machine.end_launch(effect.gpu.index, turn)
         _, streamed_bytes = self.machine.launched(effect)
         self.tracer.kernel(actor, effect, start_ns, actor.requested_ns)

@@ -1,88 +1,139 @@
-"""Calibration to stored live runs: stage times are measured in them, and what is left is fitted to their figures.
+"""Calibration to stored live runs: what they took is measured in them (`cuzklab.simulate.measured`), nothing is fitted.
 
 A live run of the host backend has an emulated device: its kernels are computed by threads of the machine's CPU, which
 CPU stages compete for, and only its link and its memory are the profile's. So the profile of such a machine says
-``kernels_on_host``. Stage rates, copies, what it takes to launch a stage and how much syntheses spread are taken from
-the runs; free is how much of the stages' time waits for memory.
+``kernels_on_host``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 import cuzklab.policies as policies
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, load_hardware, scaled_workload
-from cuzklab.simulate.fit import Constant, Problem, Target, identity_of
+from cuzklab.profiles.calibration import THROUGHPUT_KINDS
+from cuzklab.simulate.costs import pool_seconds
+from cuzklab.simulate.fit import ConstantFit, Fit, Problem, Report, Target
+from cuzklab.simulate.measured import measure
 from cuzklab.simulate.simulation import Simulation, simulate
-from cuzklab.stages import STAGES, CircuitShape
+from cuzklab.stages import CircuitShape
 from cuzklab.trace import Recorder, Run
 from cuzklab.trace.store import load_run
 
-FREE_CONSTANTS = (Constant("host.memory_efficiency", 0.7, 0.005, 1.0),)
-_ON_CPU = ("synthesis", "prep_msm", "b_g2_msm", "epilogue")
-_ROUNDS = 4
+POOLED = ("synthesis", "b_g2_msm")  # CPU stages that a live run gives its threads
 _NEEDED = ("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "vram_bytes", "workload", "hardware")
 LOCK_WAIT = "lock_wait_s"
-# A wait for locks that is a smaller part of the run than this is not fitted: a few handovers decide it.
-_LEAST_LOCK_WAIT = 0.05
+# A wait for locks that is a smaller part of the run than this is not compared: a few handovers decide it.
+LEAST_LOCK_WAIT = 0.05
 
 
-def problem_of_runs(folders: Sequence[Path], hardware: str | None = None) -> tuple[Problem, str]:
-    """The fit to stored live runs, and what it is fitted to, in words.
+def fit_live_runs(
+    folders: Sequence[Path],
+    hardware: str | None = None,
+    seeds: Sequence[int] = (0, 1, 2),
+    replicates: int = 14,
+    report: Report = lambda share, words="": None,
+) -> Fit:
+    """Measure a profile's constants in stored live runs, and how well they are known by a bootstrap over the runs.
+
+    Nothing is fitted to batch averages or waits for locks: they show how well what was measured explains them.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+    hardware : str, optional
+        Profile to start from; what the runs name unless given.
+    seeds : sequence of int
+        Of the simulations whose figures stand beside the measured ones.
+    replicates : int
+        Of the bootstrap: each measures as many runs, drawn with replacement.
+    report : callable (share, words), optional
 
     Raises
     ------
     BadInput
-        A folder holds no live run that ended well, or the runs are of different machines, circuits or threads.
+        A folder holds no live run that ended well, or the runs are of different machines.
     """
-    runs = [_live_run(folder) for folder in folders]
-    for name in ("workload", "hardware", "gt"):
-        values = {run.info.conditions[name] for run in runs}
-        if len(values) > 1:
-            raise BadInput(f"the runs differ in {name} ({', '.join(map(str, sorted(values)))}); fit one at a time")
+    runs = [load_live_run(folder) for folder in folders]
+    machines = {run.info.conditions["hardware"] for run in runs}
+    if len(machines) > 1:
+        raise BadInput(f"the runs differ in hardware ({', '.join(sorted(machines))}); calibrate to one at a time")
     base = load_hardware(hardware or runs[0].info.conditions["hardware"])
-    rates = stage_rates(runs, _shape(runs[0]), base)
-    known = dict(base.rates.values) if base.rates else {}
-    copies = transfer_constants(runs, _shape(runs[0])) | launch_constant(runs)
-    machine = base.with_constants({f"rates.{stage}": rate for stage, rate in {**known, **rates}.items()} | copies)
-    machine = machine.with_constants({"spread.synthesis": synthesis_spread(runs)})
-    machine = without_load(machine, runs)
-    rates = {stage: machine.constant(f"rates.{stage}") for stage in rates}
-    copies |= {"spread.synthesis": machine.constant("spread.synthesis")}
-    targets, names = [], []
+    base.rate("synthesis")  # a profile without rates is refused
+    shapes, steps = [_shape(run) for run in runs], replicates + 2
+    report(0.0, f"constants of {len(runs)} runs")
+    measured = measure(runs, shapes, base)
+    machine = base.with_constants(measured.constants)
+    report(1 / steps, "the runs simulated")
+    targets, figures = _beside(runs, machine, seeds)
+    members = [measured.constants]
+    for number in range(replicates):
+        report((2 + number) / steps, f"bootstrap, {number + 1} of {replicates}")
+        drawn = np.random.default_rng(number).integers(len(runs), size=len(runs))
+        again = measure([runs[one] for one in drawn], [shapes[one] for one in drawn], base)
+        members.append({name: again.constants.get(name, value) for name, value in measured.constants.items()})
+    logs = np.log(figures / np.array([target.measured for target in targets]))
+    flow = np.array([target.kind in THROUGHPUT_KINDS for target in targets])
+    scatter, other = (float(np.sqrt(np.mean(logs[one] ** 2))) if one.any() else 0.0 for one in (flow, ~flow))
+    constants = tuple(_constant_fit(name, base, members, measured.prior_left.get(name, 0.0)) for name in members[0])
+    problem = Problem(base, (), targets, lambda machine, seed: (), "", (), tuple(map(identity_of_run, runs)))
+    return Fit(problem, constants, figures, logs, tuple(members), (), scatter, other or scatter, len(targets))
+
+
+def measured_machine(runs: Sequence[Run], hardware: str | None = None) -> Hardware:
+    """The runs' machine, or the one of that name, with the constants that they tell."""
+    base = load_hardware(hardware or str(runs[0].info.conditions["hardware"]))
+    base.rate("synthesis")  # a profile without rates is refused
+    return base.with_constants(measure(runs, [_shape(run) for run in runs], base).constants)
+
+
+def _constant_fit(name: str, base: Hardware, members: Sequence[Mapping[str, float]], prior_left: float) -> ConstantFit:
+    low, high = np.quantile([member[name] for member in members], (0.05, 0.95)).tolist()
+    return ConstantFit(name, base.constant(name), members[0][name], low, high, prior_left, "")
+
+
+def _beside(runs: Sequence[Run], machine: Hardware, seeds: Sequence[int]) -> tuple[tuple[Target, ...], np.ndarray]:
+    """Measured figures of the runs, and simulated ones, means over seeds."""
+    targets, figures, known = [], [], {}
     for run in runs:
-        for figure, value in run_figures(run).items():
-            if figure == LOCK_WAIT and value < _LEAST_LOCK_WAIT * run_figures(run)["wall_s"]:
+        key = str(sorted(run.info.conditions.items()))
+        if key not in known:
+            known[key] = [simulation_figures(simulate_run(run, machine, seed)) for seed in seeds]
+        measured = run_figures(run)
+        for figure, kind in (("batch_average_s", "batch_average"), (LOCK_WAIT, "duration")):
+            if figure == LOCK_WAIT and measured[figure] < LEAST_LOCK_WAIT * measured["wall_s"]:
                 continue
-            if figure != "wall_s":
-                targets.append(Target(f"{run.name}: {figure}", value, 0.05))
-                names.append((run.name, figure))
-
-    def simulated(one: Hardware, seed: int) -> list[float]:
-        found = {run.name: simulation_figures(simulate_run(run, one, seed)) for run in runs}
-        return [found[name].get(figure, float("nan")) for name, figure in names]
-
-    identity = identity_of([(run.info.conditions, run.info.created) for run in runs], rates, copies)
-    free = tuple(constant for constant in FREE_CONSTANTS if machine.constant(constant.name) > 0)
-    measured = (*(f"rates.{stage}" for stage in rates), *copies)
-    return Problem(machine, free, tuple(targets), simulated, identity, measured), f"{len(runs)} live runs"
+            targets.append(Target(f"{run.name}: {figure}", measured[figure], 0.05, kind=kind))
+            figures.append(np.mean([one.get(figure, np.nan) for one in known[key]]))
+    return tuple(targets), np.array(figures)
 
 
-def _live_run(folder: Path) -> Run:
+def load_live_run(folder: Path, *, failed_too: bool = False) -> Run:
+    """A stored live run that can be simulated.
+
+    Raises
+    ------
+    BadInput
+        It is not live, did not end well (unless `failed_too`), or lacks a condition.
+    """
     run = load_run(folder)
     if run.info.origin != "live":
         raise BadInput(f"{folder}: a {run.info.origin} run; only live ones can be calibrated to")
-    if run.info.outcome != "ok":
+    if run.info.outcome != "ok" and not failed_too:
         raise BadInput(f"{folder}: the run ended with {run.info.outcome}, so its figures mean nothing")
     for name in _NEEDED:
         if name not in run.info.conditions:
             raise BadInput(f"{folder}: run.json: condition {name} is missing")
     return run
+
+
+def identity_of_run(run: Run) -> str:
+    """A run's name and time, by which a profile remembers what it was fitted to."""
+    return f"{run.name} {run.info.created}"
 
 
 def _shape(run: Run) -> CircuitShape:
@@ -98,125 +149,6 @@ def _workload(run: Run) -> Any:
     return scaled_workload(log2_domain, int(run.info.conditions["partitions"]))
 
 
-def stage_rates(runs: Sequence[Run], shape: CircuitShape, hardware: Hardware) -> dict[str, float]:
-    """Work a second of each stage, from the means of its parts' durations over all runs.
-
-    Means, since throughput is made of sums; but of stages on the device medians, since what holds their launches up for
-    a while (page-locking beside them) is charged by the model itself. A stage on the device whose part lasts as long as
-    its streamed bytes need on the link tells nothing of its kernels; they are taken to need half of that.
-    """
-    durations: dict[tuple[str, str], list[int]] = {}
-    for run in runs:
-        spans = run.table("spans")
-        on_cpu, on_device = spans[spans["category"] == "cpu"], _stages_on_device(run)
-        for table in (on_cpu, on_device):
-            for label, lasted in (table["end"] - table["start"]).groupby(table["name"]):
-                stage, _, part = str(label).partition(".")
-                durations.setdefault((stage, part), []).extend(lasted)
-    rates = {}
-    for name, stage in STAGES.items():
-        if not all((name, part) in durations for part in stage.parts):
-            continue
-        seconds = 0.0
-        for part in stage.parts:
-            usual = np.mean if stage.processor == "cpu" else np.median
-            mean_s = float(usual(durations[name, part])) * 1e-9
-            link_s = stage.streamed_bytes(shape, part) / hardware.transfer.pinned_bytes_per_s
-            seconds += mean_s if mean_s > 1.05 * link_s else mean_s / 2
-        rates[name] = sum(stage.work(shape, part) for part in stage.parts) / seconds
-    return rates
-
-
-def synthesis_spread(runs: Sequence[Run]) -> float:
-    """Standard deviation of the logarithm of a synthesis's duration within a run, mean over runs; 0.005 at least."""
-    found = [_named(run, "synthesis") for run in runs]
-    logarithms = [np.log((spans["end"] - spans["start"]).to_numpy(float)) for spans in found]
-    spreads = [float(np.std(values, ddof=1)) for values in logarithms if len(values) > 1]
-    return max(0.005, float(np.mean(spreads))) if spreads else 0.005
-
-
-def without_load(machine: Hardware, runs: Sequence[Run]) -> Hardware:
-    """The machine with CPU stages as fast as they are alone, given rates measured while they competed.
-
-    The model slows a stage by what runs beside it, so a rate that was measured under load would be slowed twice. Each
-    round simulates the runs and multiplies a stage's rate by its simulated mean duration over the measured one.
-    """
-    measured = _mean_durations_s(run.table("spans") for run in runs)
-    for _ in range(_ROUNDS):
-        simulated = _mean_durations_s(simulate_run(run, machine, 1).recorder.table("spans").to_pandas() for run in runs)
-        machine = machine.with_constants(
-            {
-                f"rates.{stage}": machine.constant(f"rates.{stage}") * simulated[stage] / measured[stage]
-                for stage in _ON_CPU
-                if stage in measured and stage in simulated
-            }
-        )
-    return machine
-
-
-def _mean_durations_s(tables: Iterable[pd.DataFrame]) -> dict[str, float]:
-    """Mean duration of each CPU stage over all runs."""
-    spans = pd.concat([table[table["name"].isin(_ON_CPU)][["name", "start", "end"]] for table in tables])
-    lasted = (spans["end"] - spans["start"]).groupby(spans["name"])
-    return {str(name): float(rows.mean()) * 1e-9 for name, rows in lasted}
-
-
-def _stages_on_device(run: Run) -> pd.DataFrame:
-    """Start and end of each stage by what the device did; a real one has many kernels to a stage.
-
-    Those of ntt_h may wait for copies between them, so of that stage its kernels' time counts alone.
-    """
-    kernels = run.table("kernels")
-    kernels = kernels.assign(busy=kernels["end"] - kernels["start"])
-    stages = kernels.groupby(["partition", "span"], sort=False).agg(
-        start=("start", "min"), end=("end", "max"), busy=("busy", "sum")
-    )
-    stages = stages.reset_index().rename(columns={"span": "name"})
-    waits = stages["name"] == "ntt_h"
-    return stages.assign(end=stages["end"].where(~waits, stages["start"] + stages["busy"]))
-
-
-def transfer_constants(runs: Sequence[Run], shape: CircuitShape) -> dict[str, float]:
-    """What copies and page-locking of a, b and c took on average: nominal rates, and what it takes to wake up."""
-    found = {}
-    for name, key in (("pin", "pin_s_per_byte"), ("unpin", "unpin_s_per_byte")):
-        lasted = [spans["end"] - spans["start"] for run in runs for spans in [_named(run, name)]]
-        lasted_ns = np.concatenate(lasted) if lasted else np.array([])
-        if len(lasted_ns):
-            found[f"transfer.{key}"] = float(lasted_ns.mean()) * 1e-9 / shape.abc_bytes
-    for pinned, key in ((True, "pinned_bytes_per_s"), (False, "pageable_bytes_per_s")):
-        rows = [copies[copies["pinned"] == pinned] for run in runs for copies in [run.table("transfers")]]
-        # Stages that stream points do so on their own stream; an asynchronous upload has one for itself.
-        whole = [copies[copies["stream"].str.endswith(".upload")] if pinned else copies for copies in rows]
-        lasted_ns = np.concatenate([copies["end"] - copies["start"] for copies in whole])
-        if len(lasted_ns):
-            found[f"transfer.{key}"] = shape.abc_bytes / (float(lasted_ns.mean()) * 1e-9)
-    return found
-
-
-def launch_constant(runs: Sequence[Run]) -> dict[str, float]:
-    """What a stage on a device takes beside its kernels: mean over stages of all runs, of their thread's time.
-
-    Returns
-    -------
-    dict
-        `device.launch_s`; nothing where no run has stages on a device.
-    """
-    beside: list[pd.Series] = []
-    for run in runs:
-        spans = run.table("spans")
-        spans = spans[spans["category"] == "gpu"][["partition", "name", "start", "end"]]
-        both = spans.merge(_stages_on_device(run), on=["partition", "name"], suffixes=("", "_there"))
-        beside.append((both["end"] - both["start"]) - (both["end_there"] - both["start_there"]))
-    found = pd.concat(beside)
-    return {"device.launch_s": max(1e-6, float(found.mean()) * 1e-9)} if len(found) else {}
-
-
-def _named(run: Run, name: str) -> Any:
-    spans = run.table("spans")
-    return spans[spans["name"] == name]
-
-
 def simulate_run(run: Run, hardware: Hardware, seed: int) -> Simulation:
     """Simulate the conditions of a live run, with its device's memory."""
     conditions = run.info.conditions
@@ -224,6 +156,7 @@ def simulate_run(run: Run, hardware: Hardware, seed: int) -> Simulation:
     options = {name: conditions[name] for name in known if name in conditions}  # else the default was in force
     margin_bytes = int(run.info.devices[0]["margin_bytes"])
     machine = replace(hardware, device=replace(hardware.device, margin_bytes=margin_bytes))
+    machine = _with_threads(machine, int(conditions["gt"]))
     return simulate(
         policies.load(run.info.policy, **options),
         machine,
@@ -238,12 +171,24 @@ def simulate_run(run: Run, hardware: Hardware, seed: int) -> Simulation:
     )
 
 
+def _with_threads(hardware: Hardware, threads: int) -> Hardware:
+    """The machine whose stages with several threads have so many, each thread as fast as before."""
+    known = hardware.threads.values if hardware.threads else {}
+    changed = {}
+    for stage in POOLED:
+        before = known.get(stage, 1)
+        faster = pool_seconds(hardware, stage, before) / pool_seconds(hardware, stage, threads)
+        changed |= {f"threads.{stage}": threads, f"rates.{stage}": hardware.constant(f"rates.{stage}") * faster}
+    return hardware.with_constants(changed)
+
+
 def run_figures(run: Run) -> dict[str, float]:
     """Figures of a live run that a simulation must meet: batch average, wall time, wait for locks."""
     found = {metric["kind"]: float(metric["value"]) for metric in run.info.metrics}
     locks = run.table("locks")
     waited_ns = float((locks["acquired"] - locks["requested"]).sum())
-    return {"batch_average_s": found["batch_average"], "wall_s": found["wall"], LOCK_WAIT: waited_ns * 1e-9}
+    return {"batch_average_s": found["batch_average"], "wall_s": found["wall"], LOCK_WAIT: waited_ns * 1e-9,
+            "peak_vram_bytes": found["peak_vram"]}  # fmt: skip
 
 
 def simulation_figures(simulation: Simulation) -> Mapping[str, float]:

@@ -51,11 +51,14 @@ class World:
     observers : dict
         Called with key, old and new value when a key of that kind is written: the kind is the first part of a tuple,
         and the class of any other key.
+    may_wake : callable (Waiting) -> bool
+        Asked of a waiting actor that can go on: False if it takes notice of that later, with `wakes`.
     """
 
     def __init__(self, order: Order | None = None) -> None:
         self.order = order
         self.observers: dict[Hashable, Observer] = {}
+        self.may_wake: Callable[[Waiting], bool] = lambda waiting: True
         self._values: dict[Hashable, Any] = {}
         self._reads: set[Hashable] | None = None
         self._waiting: dict[Hashable, dict[Waiting, None]] = {}
@@ -115,12 +118,19 @@ class World:
             candidates = {waiting for key in self._changed for waiting in self._waiting.get(key, ())}
             self._changed.clear()
             for waiting in sorted(candidates, key=lambda waiting: waiting.number):
-                if self._is_ready(waiting):
+                if self._is_ready(waiting) and self.may_wake(waiting):
                     # The others are looked at again once this one has taken what it waited for.
                     self._changed.update(key for other in candidates for key in other.keys)
                     self.dismiss(waiting)
                     return waiting
         return None
+
+    def wakes(self, waiting: Waiting) -> bool:
+        """Whether an actor that takes notice late still waits and can still go on; then it waits no more."""
+        if self._by_actor.get(waiting.actor) is not waiting or not self._is_ready(waiting):
+            return False
+        self.dismiss(waiting)
+        return True
 
     def dismiss(self, waiting: Waiting) -> None:
         """Forget that somebody waits."""

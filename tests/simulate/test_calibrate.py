@@ -80,6 +80,10 @@ def test_a_constant_that_does_not_stand_in_the_file_cannot_be_set(tmp_path):
         with_values("[host]\na = 1  # why\n[b]\na = 2\n", {"host.a": 3.5}, "x")
         == "[host]\na = 3.5  # why\n[b]\na = 2\n"
     )
+    added = with_values("[host]\ncores = 1\n\n[spread]\nprep_msm = 1\n", {"host.wakeup_penalty": 2.0}, "x")
+    assert added == "[host]\ncores = 1\nwakeup_penalty = 2.0\n\n[spread]\nprep_msm = 1\n"
+    with pytest.raises(BadInput, match=r"field launch\.ntt_h does not stand there"):
+        with_values("[host]\ncores = 1\n", {"launch.ntt_h": 2.0}, "x.toml")
     bad = Calibration("s", ("host.memory_efficiency",), ((7.0,),), 0.1, 0.1, ())
     with pytest.raises(BadInput, match=r"host\.memory_efficiency"):
         write_calibrated(HARDWARE, tmp_path / "x.toml", {"host.memory_efficiency": 7.0}, bad)

@@ -1,5 +1,7 @@
 """Tiny programs whose virtual times are known by hand, and what the trace says about them."""
 
+from dataclasses import replace
+
 import pytest
 
 from cuzklab.policies.effects import (
@@ -31,6 +33,7 @@ from cuzklab.policies.effects import (
     WaitEvent,
 )
 from cuzklab.policies.model import Flag, Lock, Queue, Semaphore, program
+from cuzklab.profiles import StageNumbers
 from cuzklab.simulate.interpreter import NoProgress
 from cuzklab.stages import STAGES
 
@@ -381,6 +384,79 @@ def test_page_locking_that_excludes_kernels_goes_one_by_one_and_beside_no_stage(
     assert sorted(span[3] for span in toy.spans() if span[1] == "pin") == [2, 3]
     toy.run(hardware_with(pin_excludes_kernels=True), k=kernels, a=pinner(0))
     assert ("k", "h_msm", 1, 4) in toy.spans()
+
+
+def test_page_locking_that_delays_launches_begins_at_once_and_stops_what_goes_on(toy, hardware_with):
+    def kernels():
+        yield Launch(toy.gpu, "ntt_h", toy.partition(2))
+        yield Launch(toy.gpu, "h_msm", toy.partition(2))
+
+    def pinner(index):
+        def run():
+            yield Compute("epilogue", toy.partition(index))
+            yield Pin(toy.partition(index).abc)
+
+        return run
+
+    hardware = hardware_with()
+    hardware = replace(hardware, transfer=replace(hardware.transfer, pin_delays_launches=True))
+    toy.run(hardware, k=kernels, a=pinner(0), b=pinner(1))
+    # Page-locking goes on from 0.5 to 2.5, one after the other; ntt_h has half a second left then.
+    assert sorted(span[3] for span in toy.spans() if span[1] == "pin") == [1.5, 2.5]
+    assert ("k", "ntt_h", 0, 3) in toy.spans() and ("k", "h_msm", 3, 5) in toy.spans()
+
+
+def test_a_launch_takes_its_time_of_the_host_and_longer_where_threads_are_too_many(toy, hardware_with):
+    """Alone 1 s before 1 s of kernels. With 8 threads on 4 cores a half, and a burst waits 1 + 3 · (8/4 − 1)² times."""
+
+    def kernels():
+        yield Launch(toy.gpu, "ntt_h", toy.partition(2))
+
+    def prep(index):
+        def run():
+            for _ in range(9):
+                yield Compute("prep_msm", toy.partition(index))
+
+        return run
+
+    hardware = replace(hardware_with(wakeup_penalty=3.0), launch=StageNumbers({"ntt_h": 1.0}, "by hand"))
+    toy.run(hardware, k=kernels)
+    assert ("k", "ntt_h", 0, 2) in toy.spans()
+    toy.run(hardware, k=kernels, **{f"p{index}": prep(index) for index in range(7)})
+    assert ("k", "ntt_h", 0, 2 * 4 + 1) in toy.spans()
+
+
+@pytest.mark.parametrize(("idle_s", "ends"), [(0.0, 1.145), (0.01, 1.155), (0.03, 3.195)])
+def test_a_device_wide_call_finds_the_device_idle_between_stages_only_if_it_looks_soon(
+    toy, hardware_with, idle_s, ends
+):
+    """Stages from 0.02 to 1.02 and from 1.04 to 3.04; trimming takes 0.125 s, once the device was idle so long."""
+
+    def kernels():
+        yield Launch(toy.gpu, "ntt_h", toy.partition(2))
+        yield Launch(toy.gpu, "h_msm", toy.partition(2))
+
+    def trim():
+        yield Compute("epilogue", toy.partition(1))
+        yield TrimPool(toy.gpu)
+
+    hardware = hardware_with()
+    hardware = replace(hardware, device=replace(hardware.device, idle_s=idle_s, between_s=0.02))
+    toy.run(hardware, k=kernels, t=trim)
+    (end,) = [span[3] for span in toy.spans() if span[1] == "trim pool"]
+    assert end == pytest.approx(ends, abs=1e-9)
+
+
+def test_a_part_of_a_stage_that_one_thread_does_alone_does_not_shrink_with_its_pool(toy, hardware_with):
+    """1 s on 4 threads, a fourth of one thread's work serial: T(1) / T(4) = 1 / (1/4 + 3/16)."""
+
+    def stage():
+        yield Compute("b_g2_msm", toy.partition(), threads=1)
+
+    hardware = replace(hardware_with(), serial_share=StageNumbers({"b_g2_msm": 0.25}, "by hand"))
+    toy.run(hardware, a=stage)
+    (span,) = toy.spans()
+    assert span[3] == pytest.approx(16 / 7, abs=1e-8)
 
 
 def test_a_pageable_copy_is_slowed_like_a_stage(toy, hardware_with):

@@ -8,34 +8,35 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from cuzklab import policies
 from cuzklab.errors import BadInput
 from cuzklab.live import run_live
-from cuzklab.profiles import load_hardware, scaled_workload
+from cuzklab.profiles import StageNumbers, load_hardware, scaled_workload
 from cuzklab.simulate import simulate
-from cuzklab.simulate.fit import fit
 from cuzklab.simulate.live_runs import (
     LOCK_WAIT,
-    problem_of_runs,
+    fit_live_runs,
+    measured_machine,
     run_figures,
     simulate_run,
     simulation_figures,
-    stage_rates,
-    transfer_constants,
-    without_load,
 )
 from cuzklab.trace import RunInfo, load_run, write_run
 from cuzklab.units import GiB
 
 
-def as_live(folder, policy, workers, hardware):
+def as_live(folder, policy, workers, hardware, *, log2_domain=12, threads=1, proofs=1, name="emulated", **options):
     """A simulation, stored as if it had been live: its stage times are known exactly."""
     found = simulate(
-        policy, hardware, scaled_workload(12, 4), proofs=1, in_flight=1, gpu_workers=workers, synthesis_workers=2,
-        lookahead=4, vram_bytes=hardware.device.vram_bytes, seed=5,
+        policies.load(policy, **options), hardware, scaled_workload(log2_domain, 4), proofs=proofs, in_flight=proofs,
+        gpu_workers=workers, synthesis_workers=2, lookahead=4, vram_bytes=hardware.device.vram_bytes, seed=5,
     )  # fmt: skip
     assert found.outcome == "ok", found.explanation
+    for span in found.recorder.rows["spans"]:  # as the live engine calls them
+        call = span.name.partition(" d_")[0].replace(" ", "_")
+        span.name = call if call in ("alloc", "free", "trim_pool", "device_sync") else span.name
     metrics = tuple(metric.to_json() for metric in found.metrics.values())
-    conditions = {**found.conditions, "gt": 1, "hardware": "emulated"}
+    conditions = {**found.conditions, "gt": threads, "hardware": name}
     info = RunInfo(
         origin="live", title="", outcome="ok", policy=policy, conditions=conditions, devices=found.devices,
         metrics=metrics,
@@ -56,52 +57,130 @@ def quiet_machine():
     )
 
 
-def test_a_stage_of_many_kernels_lasts_from_the_first_to_the_last(tmp_path, quiet_machine):
-    """As on a GPU: kernels have names of their own, and say which stage launched them."""
-    whole = as_live(tmp_path / "whole", "phase9", 2, quiet_machine)
-    table = pq.read_table(whole.path / "kernels.parquet").to_pandas()
-    middle = (table["start"] + table["end"]) // 2
-    halves = [table.assign(end=middle - 1, name="first"), table.assign(start=middle, name="second")]
-    shutil.copytree(whole.path, tmp_path / "halves")
-    pd.concat(halves).to_parquet(tmp_path / "halves" / "kernels.parquet", index=False)
-    shape = scaled_workload(12, 4).shape
-    halves, rates = (stage_rates([run], shape, quiet_machine) for run in (load_run(tmp_path / "halves"), whole))
-    assert halves.pop("ntt_h") == pytest.approx(rates.pop("ntt_h"), rel=1e-6)  # without the 1 ns between its kernels
-    assert halves == rates
+@pytest.fixture
+def card(quiet_machine):
+    """A device that is none of the host's threads, with launches that take long."""
+    return replace(
+        quiet_machine,
+        device=replace(quiet_machine.device, kernels_on_host=False, alloc_s=0.003, free_s=0.002, pooled_s=0.0),
+        engine=replace(quiet_machine.engine, pickup_s=0.0),
+        launch=StageNumbers({"ntt_h": 0.004, "h_msm": 0.008, "batch_add": 0.002, "tail_msm": 0.006}, "by hand"),
+        size_exponent=StageNumbers(
+            {"log2_domain": 12.0, "synthesis": 0.1, "prep_msm": -0.1, "h_msm": 0.2, "tail_msm": 0.5}, "by hand"
+        ),
+    )
 
 
-def test_stage_times_and_copies_are_measured_in_the_runs(tmp_path, quiet_machine):
-    runs = [as_live(tmp_path / policy, policy, 2, quiet_machine) for policy in ("phase8", "phase9")]
-    shape = scaled_workload(12, 4).shape
-    found = stage_rates(runs, shape, quiet_machine)
-    for stage in ("synthesis", "prep_msm", "ntt_h", "h_msm", "tail_msm", "b_g2_msm", "epilogue"):
-        assert found[stage] == pytest.approx(quiet_machine.rate(stage), rel=1e-3), stage
-    copies = transfer_constants(runs, shape)
+def measured(monkeypatch, base, runs):
+    """The machine that runs tell, from a profile that knows none of the truth."""
+    monkeypatch.setattr("cuzklab.simulate.live_runs.load_hardware", lambda name: base)
+    return measured_machine([load_run(run.path) for run in runs])
+
+
+def ignorant(card):
+    """The same constants to be measured, with other values."""
+    rates = {f"rates.{stage}": 3 * rate for stage, rate in card.rates.values.items()}
+    launches = {f"launch.{stage}": 0.1 for stage in card.launch.values}
+    exponents = {f"size_exponent.{stage}": 0.0 for stage in card.size_exponent.values if stage != "log2_domain"}
+    return card.with_constants(rates | launches | exponents | {"device.alloc_s": 1.0, "transfer.pin_s_per_byte": 1.0})
+
+
+def test_kernels_and_launches_of_a_card_are_measured(tmp_path, card, monkeypatch):
+    runs = [as_live(tmp_path / policy, policy, 2, card) for policy in ("phase8", "phase9")]
+    found = measured(monkeypatch, ignorant(card), runs)
+    for name in ("rates.ntt_h", "rates.h_msm", "rates.b_g2_msm", "rates.prep_msm", "rates.synthesis", "rates.epilogue"):
+        assert found.constant(name) == pytest.approx(card.constant(name), rel=0.01), name
+    for stage, seconds in card.launch.values.items():
+        assert found.constant(f"launch.{stage}") == pytest.approx(seconds, rel=0.01), stage
+    for name in ("device.alloc_s", "device.free_s"):
+        assert found.constant(name) == pytest.approx(card.constant(name), rel=0.01), name
     for name in ("pin_s_per_byte", "unpin_s_per_byte", "pageable_bytes_per_s", "pinned_bytes_per_s"):
-        assert copies[f"transfer.{name}"] == pytest.approx(quiet_machine.constant(f"transfer.{name}"), rel=1e-3), name
+        assert found.constant(f"transfer.{name}") == pytest.approx(card.constant(f"transfer.{name}"), rel=0.01), name
 
 
-def test_runs_that_were_not_fitted_are_predicted_where_the_truth_is_known(tmp_path, quiet_machine, monkeypatch):
+def test_kernels_of_a_stage_count_while_any_of_them_runs(tmp_path, card, monkeypatch):
+    """Two halves that overlap are the whole; a pause between two is a launch's."""
+    whole = as_live(tmp_path / "whole", "phase8", 1, card)
+    table = pq.read_table(whole.path / "kernels.parquet").to_pandas()
+    quarter = (table["end"] - table["start"]) // 4
+    halves = [table.assign(end=table["start"] + 3 * quarter), table.assign(start=table["start"] + quarter)]
+    apart = [table.assign(end=table["start"] + quarter), table.assign(start=table["end"] - quarter)]
+    found = {}
+    for name, tables in (("halves", halves), ("apart", apart)):
+        shutil.copytree(whole.path, tmp_path / name)
+        pd.concat(tables).to_parquet(tmp_path / name / "kernels.parquet", index=False)
+        found[name] = measured(monkeypatch, ignorant(card), [load_run(tmp_path / name)])
+    rate = card.rate("ntt_h")
+    assert found["halves"].rate("ntt_h") == pytest.approx(rate, rel=1e-6)
+    assert found["apart"].rate("ntt_h") == pytest.approx(2 * rate, rel=1e-6)
+    kernels_s = 7 * 4096 * 12 / 2 / rate
+    assert found["apart"].stage_launch_s("ntt_h") == pytest.approx(0.004 + kernels_s / 2, rel=1e-6)
+
+
+def test_how_rates_grow_with_the_circuit_is_measured_in_runs_of_two_sizes(tmp_path, card, monkeypatch):
+    roomy = card.with_constants({"device.vram_bytes": 8 << 20})
+    runs = [as_live(tmp_path / f"{size}", "phase8", 1, roomy, log2_domain=size) for size in (12, 14)]
+    found = measured(monkeypatch, ignorant(roomy), runs)
+    for stage in ("synthesis", "prep_msm", "h_msm", "tail_msm"):
+        assert found.constant(f"size_exponent.{stage}") == pytest.approx(
+            card.constant(f"size_exponent.{stage}"), abs=0.01
+        ), stage
+        assert found.rate(stage, 1 << 14) == pytest.approx(card.rate(stage, 1 << 14), rel=0.01), stage
+
+
+def test_what_waits_for_memory_and_for_cores_is_told_from_runs_in_which_stages_compete(tmp_path, card, monkeypatch):
+    """The more beside it, the slower: the truth comes back though no stage ever ran alone for long."""
+    truth = replace(
+        card,
+        host=replace(card.host, cores=3, memory_bandwidth_bytes_per_s=4e8, wakeup_penalty=5.0),
+        memory_share=StageNumbers({"synthesis": 0.3, "prep_msm": 0.6, "b_g2_msm": 0.1}, "by hand"),
+    )
+    runs = [as_live(tmp_path / f"{n}", policy, n, truth, proofs=2) for policy, n in (("phase8", 1), ("phase9", 3))]
+    base = ignorant(truth).with_constants({"memory_share.prep_msm": 0.3, "host.wakeup_penalty": 0.0})
+    found = measured(monkeypatch, base, runs)
+    assert found.constant("memory_share.prep_msm") == pytest.approx(0.6, rel=0.35)
+    assert found.rate("synthesis") == pytest.approx(truth.rate("synthesis"), rel=0.05)
+    assert found.rate("prep_msm") == pytest.approx(truth.rate("prep_msm"), rel=0.05)
+    for run in runs:
+        figures, again = run_figures(run), simulation_figures(simulate_run(run, found, 5))
+        assert again["batch_average_s"] == pytest.approx(figures["batch_average_s"], rel=0.03)
+
+
+def test_a_part_that_one_thread_does_alone_is_told_from_pools_of_two_sizes(tmp_path, card, monkeypatch):
+    truth = replace(card, serial_share=StageNumbers({"b_g2_msm": 0.2}, "by hand"))
+    runs = [as_live(tmp_path / f"{n}", "phase11", 1, truth, g2_threads=n, throttle=False) for n in (1, 4)]
+    base = ignorant(truth).with_constants({"serial_share.b_g2_msm": 0.0})
+    found = measured(monkeypatch, base, runs)
+    assert found.constant("serial_share.b_g2_msm") == pytest.approx(0.2, abs=0.01)
+    assert found.rate("b_g2_msm", 1 << 12) == pytest.approx(truth.rate("b_g2_msm", 1 << 12), rel=0.02)
+
+
+def test_runs_that_were_not_measured_are_predicted_where_the_truth_is_known(tmp_path, quiet_machine, monkeypatch):
     monkeypatch.setattr("cuzklab.simulate.live_runs.load_hardware", lambda name: quiet_machine)
     keys = [("phase8", 1), ("phase9", 2), ("phase8", 2), ("phase9", 1)]
     runs = [as_live(tmp_path / f"{policy}-{workers}", policy, workers, quiet_machine) for policy, workers in keys]
-    problem, words = problem_of_runs([run.path for run in runs[:2]])
-    assert words == "2 live runs" and len(problem.targets) == 3  # two batch averages, and one wait for a lock
+    found = fit_live_runs([run.path for run in runs[:2]], replicates=2, seeds=(0,))
+    assert len(found.problem.targets) == 3  # two batch averages, and one wait for a lock
+    assert len(found.problem.runs) == 2 and len(found.members) == 3
+    machine = quiet_machine.with_constants(found.members[0])
     for run in runs[2:]:
-        measured, predicted = run_figures(run), simulation_figures(simulate_run(run, problem.hardware, 0))
-        assert predicted["batch_average_s"] == pytest.approx(measured["batch_average_s"], rel=0.02)
-        assert predicted[LOCK_WAIT] == pytest.approx(measured[LOCK_WAIT], rel=0.05, abs=0.01)
+        figures, predicted = run_figures(run), simulation_figures(simulate_run(run, machine, 0))
+        assert predicted["batch_average_s"] == pytest.approx(figures["batch_average_s"], rel=0.02)
+        assert predicted[LOCK_WAIT] == pytest.approx(figures[LOCK_WAIT], rel=0.05, abs=0.01)
 
 
-def test_a_rate_that_was_measured_under_load_is_not_slowed_twice(tmp_path, quiet_machine):
-    """With 3 syntheses of 4 threads on few cores, stages are simulated as long as they were."""
-    crowded = quiet_machine.with_constants({"host.cores": 2})
-    run = as_live(tmp_path / "crowded", "phase9", 2, crowded)
-    measured = stage_rates([run], scaled_workload(12, 4).shape, crowded)
-    loaded = crowded.with_constants({f"rates.{stage}": rate for stage, rate in measured.items()})
-    alone = without_load(loaded, [run])
-    for stage in ("synthesis", "prep_msm"):
-        assert alone.constant(f"rates.{stage}") == pytest.approx(crowded.rate(stage), rel=0.05), stage
+def test_a_run_is_simulated_with_its_own_threads(tmp_path, card):
+    """The profile's rates are of one thread; with four, synthesis and the G2 MSM take a fourth."""
+    run = as_live(tmp_path / "run", "phase8", 1, card)
+    four = replace(run, info=replace(run.info, conditions={**run.info.conditions, "gt": 4}))
+    times = []
+    for one in (run, four):
+        spans = simulate_run(one, card, 0).recorder.rows["spans"]
+        times.append(
+            {name: next(s.end - s.start for s in spans if s.name == name) for name in ("synthesis", "b_g2_msm")}
+        )
+    assert times[0]["synthesis"] == pytest.approx(4 * times[1]["synthesis"], rel=1e-6)
+    assert times[0]["b_g2_msm"] == pytest.approx(4 * times[1]["b_g2_msm"], rel=1e-6)
 
 
 @pytest.mark.slow
@@ -136,9 +215,7 @@ def test_throughput_and_lock_waits_of_live_runs_that_were_not_fitted_are_predict
         key: sorted(ones, key=lambda run: run_figures(run)["batch_average_s"])[repeats // 2]
         for key, ones in found.items()
     }
-    problem, _ = problem_of_runs([runs["phase8", 1].path, runs["phase9", 2].path])
-    best = fit(problem, seeds=(0, 1), iterations=3, replicates=0).members[0]
-    machine = problem.hardware.with_constants(best)
+    machine = measured_machine([runs["phase8", 1], runs["phase9", 2]])
     for key in (("phase8", 2), ("phase9", 1)):
         measured = run_figures(runs[key])
         predicted = simulation_figures(simulate_run(runs[key], machine, 0))
@@ -153,4 +230,4 @@ def test_runs_that_cannot_be_calibrated_to_are_refused(tmp_path):
         vram_bytes=32 * GiB,
     ).to_run(tmp_path / "run")  # fmt: skip
     with pytest.raises(BadInput, match="a simulated run; only live ones"):
-        problem_of_runs([stored.path])
+        fit_live_runs([stored.path])

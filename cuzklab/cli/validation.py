@@ -1,0 +1,100 @@
+"""The verb validate: a hardware profile against stored live runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cuzklab.cli.help import DESIGNS
+from cuzklab.cli.options import Json, app, emit, print_table
+from cuzklab.progress import progress
+
+if TYPE_CHECKING:
+    from cuzklab.simulate.validate_runs import Compared, KindOfRun
+
+_TITLES = {"batch_average_s": "batch average", "lock_wait_s": "wait for locks", "peak_vram_bytes": "peak VRAM"}
+
+
+@app.command(rich_help_panel=DESIGNS)
+def validate(
+    places: Annotated[
+        list[Path], typer.Argument(metavar="RUNS...", help="Stored live runs, or folders in which some lie.")
+    ],
+    hardware: Annotated[
+        str, typer.Option(help="Hardware profile: a name, or the path of a TOML file, as --calibrate writes it.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds to average over.")] = 5,
+    fits: Annotated[int, typer.Option(min=0, help="Near-equal fits of the profile that intervals take in.")] = 6,
+    as_json: Json = False,
+) -> None:
+    """Simulate the conditions of stored live runs, and print what was measured, what is simulated, and the error.
+
+    Repetitions of a run stand in one row. Runs that the profile was fitted to are counted apart: rows are predictions
+    where none was, and repetitions where the profile was fitted to others under the same conditions.
+
+    cuzklab simulate --calibrate runs/*-r1 --hardware h200-16core-live-start -o mine.toml
+
+    cuzklab validate runs --hardware mine.toml
+    """
+    from cuzklab.profiles import load_hardware
+    from cuzklab.simulate.validate_runs import TOLERANCE, summary, validate_runs
+
+    machine = load_hardware(hardware)
+    with progress("validate", quiet=as_json) as report:
+        kinds = validate_runs(places, machine, tuple(range(seeds)), fits, report)
+    kinds = sorted(kinds, key=lambda kind: (kind.words.rpartition(" ")[2], kind.words))
+    lines = summary(kinds)
+    if as_json:
+        emit({"hardware": machine.name, "kinds": [kind.to_json() for kind in kinds], "summary": lines})
+        return
+    print(f"SIMULATION on {machine.name} beside live runs; measured: mean of the runs; errors: simulated over measured")
+    print_table([_row(kind) for kind in kinds if kind.figures])
+    failed = [kind for kind in kinds if not kind.figures]
+    for kind in failed:
+        print(f"{kind.words}: measured {', '.join(kind.outcomes)}; simulated {', '.join(kind.simulated_outcomes)}")
+    print_table(
+        [
+            {
+                "use": line["use"], "figure": _TITLES[line["figure"]],
+                f"within {TOLERANCE['batch_average_s']:.0%} (waits {TOLERANCE['lock_wait_s']:.0%}, VRAM "
+                f"{TOLERANCE['peak_vram_bytes']:.0%})": f"{line['within']} of {line['kinds']}",
+                "median error": f"{line['median_error']:.1%}", "largest": f"{line['largest_error']:.1%}",
+            }
+            for line in lines
+        ]
+    )  # fmt: skip
+
+
+def _row(kind: "KindOfRun") -> dict[str, str]:
+    average, wait = kind.figures.get("batch_average_s"), kind.figures.get("lock_wait_s")
+    peak = kind.figures.get("peak_vram_bytes")
+    return {
+        "run": kind.words,
+        "use": f"{kind.use} ({len(kind.runs)})",
+        "s/proof": _measured(average),
+        "simulated": _simulated(average),
+        "error": _error(average),
+        "lock wait, s": _measured(wait),
+        "simulated ": _simulated(wait),
+        "error ": _error(wait),
+        "peak VRAM": _error(peak),
+    }
+
+
+def _measured(one: "Compared | None") -> str:
+    from statistics import fmean
+
+    if one is None:
+        return ""
+    spread = f" ({min(one.measured):.3g} to {max(one.measured):.3g})" if len(one.measured) > 1 else ""
+    return f"{fmean(one.measured):.3g}{spread}"
+
+
+def _simulated(one: "Compared | None") -> str:
+    if one is None:
+        return ""
+    return f"{one.simulated:.3g}" + (f" ({one.interval[0]:.3g} to {one.interval[1]:.3g})" if one.interval else "")
+
+
+def _error(one: "Compared | None") -> str:
+    return f"{one.error:+.1%}" if one else ""

@@ -1,0 +1,214 @@
+"""A profile's constants as live runs tell them: rates of stages, launches, copies, page-locking, spreads.
+
+CPU stages and whatever else the host does come from `cuzklab.simulate.alone`, stages on a device from
+`cuzklab.simulate.launching`. An emulated device's kernels are computed by threads of the host, so they are among what
+competes for it.
+
+A stage's rate at the circuit that the profile's rates are of, and how it grows with the circuit, are the line through
+log(rate) over log(domain), where the runs are of several sizes; where they are of one, the profile's exponent stays.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuzklab.profiles import LOG2_DOMAIN, Hardware
+from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
+from cuzklab.simulate.costs import pool_seconds
+from cuzklab.simulate.host import throughput
+from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed
+from cuzklab.stages import STAGES, CircuitShape
+from cuzklab.trace import Run
+
+_LEAST_SPREAD = 0.005
+_DRIVER_CALLS = {
+    "alloc": "device.alloc_s",
+    "free": "device.free_s",
+    "trim_pool": "device.trim_s",
+    "device_sync": "device.sync_s",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Constants by their dotted names, and of those that are inferred what of the uncertainty before is left."""
+
+    constants: Mapping[str, float]
+    prior_left: Mapping[str, float]
+
+
+def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware) -> Measured:
+    """What the runs tell of the constants that the profile has.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+    shapes : sequence of CircuitShape
+        Of the runs.
+    base : Hardware
+        What is not in the runs stays as it is there.
+    """
+    by_domain = {shape.domain: shape for shape in shapes}
+    constants = _copies(runs, shapes)
+    machine = base.with_constants(constants)
+    observed = observe(runs, [shape.domain for shape in shapes], kernels=base.device.kernels_on_host)
+    alone = measure_alone(observed, by_domain, machine)
+    constants |= {
+        **alone.shares,
+        **_host_work(alone, by_domain),
+        **_spreads(alone, base),
+        **_serial_shares(alone, base),
+    }
+    seconds = _cpu_seconds(alone, observed, base.with_constants(constants))
+    stages = stages_on_device(runs, shapes, observed, machine)
+    if base.device.kernels_on_host:
+        seconds |= _emulated_seconds(alone, by_domain, machine)
+        constants["device.launch_s"] = max(1e-6, float((stages["lasted_s"] - stages["extent_s"]).mean()))
+        gaps = stages["gap_s"].dropna()
+        constants["device.between_s"] = float(gaps.mean()) if len(gaps) else 0.0
+        constants |= _calls(runs)
+    elif len(stages):
+        on_device, launching = device_constants(stages, machine)
+        seconds |= on_device
+        constants |= _known(launching, base) | _calls(runs)
+    return Measured(constants | _rates(seconds, by_domain, base), alone.prior_left)
+
+
+def _calls(runs: Sequence[Run]) -> dict[str, float]:
+    """What calls of the driver take a partition, while nobody changes mappings: medians, as few are on a crowded host.
+
+    A partition has one buffer that is not from the pool, in all designs; what its pooled ones take is counted to it.
+    From the start of a call to what is first done in it is what the engine itself adds.
+    """
+    each: dict[str, list[float]] = {}
+    for run in runs:
+        spans = undisturbed(run.table("spans"))
+        lasted = (spans["end"] - spans["start"]).groupby([spans["name"], spans["partition"]]).sum()
+        for name, constant in _DRIVER_CALLS.items():
+            if name in lasted.index.get_level_values(0):
+                each.setdefault(constant, []).extend(lasted[name])
+        begun = spans[spans["category"] == "call"].set_index("partition")["start"]
+        inside = spans[(spans["category"] != "call") & (spans["name"] != "synthesis")]
+        each.setdefault("engine.pickup_s", []).extend((inside.groupby("partition")["start"].min() - begun).dropna())
+    return {name: float(np.median(lasted)) * 1e-9 for name, lasted in each.items() if lasted}
+
+
+def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
+    """Launches as the profile can say them: by stage, or one for all."""
+    by_stage = [value for name, value in launching.items() if name.startswith("launch.")]
+    if base.launch is None:
+        return {"device.launch_s": float(np.mean(by_stage))}
+    known = base.launch.values
+    return {
+        name: value
+        for name, value in launching.items()
+        if not name.startswith("launch.") or name.partition(".")[2] in known
+    }
+
+
+def _rates(
+    seconds: Mapping[str, Mapping[int, float]], by_domain: Mapping[int, CircuitShape], base: Hardware
+) -> dict[str, float]:
+    found = {}
+    exponents = base.size_exponent.values if base.size_exponent else {}
+    for stage, by_size in seconds.items():
+        row = STAGES[stage]
+        sizes = np.log2(list(by_size))
+        logs = np.log2([sum(row.work(by_domain[d], part) for part in row.parts) / by_size[d] for d in by_size])
+        if stage not in exponents:
+            found[f"rates.{stage}"] = float(2 ** logs.mean())
+            continue
+        exponent = float(np.polyfit(sizes, logs, 1)[0]) if len(by_size) > 1 else exponents[stage]
+        found[f"size_exponent.{stage}"] = exponent
+        found[f"rates.{stage}"] = float(2 ** (logs.mean() - exponent * (sizes.mean() - exponents[LOG2_DOMAIN])))
+    return found
+
+
+def _serial_shares(alone: Alone, base: Hardware) -> dict[str, float]:
+    """Parts of stages that one thread does alone, of the profile's, where the runs had pools of several sizes.
+
+    T(n) = T(1) · (s + (1 − s) / throughput(n)) is linear in T(1) · s and T(1) · (1 − s).
+    """
+    found = {}
+    for stage in base.serial_share.values if base.serial_share else ():
+        by_domain: dict[int, list[tuple[float, float]]] = {}
+        for kind, seconds in alone.seconds.items():
+            if kind.name == stage:
+                by_domain.setdefault(kind.domain, []).append((1 / throughput(base.host, kind.threads), seconds))
+        several = [ones for ones in by_domain.values() if len(ones) > 1]
+        if several:
+            slopes = [np.polyfit(*np.transpose(ones), 1) for ones in several]
+            found[f"serial_share.{stage}"] = float(np.clip(np.mean([c / (m + c) for m, c in slopes]), 0.0, 1.0))
+    return found
+
+
+def _cpu_seconds(alone: Alone, observed: Observed, hardware: Hardware) -> dict[str, dict[int, float]]:
+    """Of CPU stages with the profile's threads, by stage and domain."""
+    counts = np.bincount([one.kind for one in observed.activities], minlength=len(observed.kinds))
+    found: dict[str, dict[int, list[tuple[float, int]]]] = {}
+    for kind, count in zip(observed.kinds, counts.tolist(), strict=True):
+        if kind.name in STAGES and STAGES[kind.name].processor == "cpu":
+            of_profile = pool_seconds(hardware, kind.name, hardware.stage_threads(kind.name))
+            alone_s = alone.seconds[kind] * of_profile / pool_seconds(hardware, kind.name, kind.threads)
+            found.setdefault(kind.name, {}).setdefault(kind.domain, []).append((alone_s, count))
+    return {
+        stage: {domain: sum(s * n for s, n in ones) / sum(n for _, n in ones) for domain, ones in by_size.items()}
+        for stage, by_size in found.items()
+    }
+
+
+def _emulated_seconds(
+    alone: Alone, by_domain: Mapping[int, CircuitShape], hardware: Hardware
+) -> dict[str, dict[int, float]]:
+    """Of an emulated device's kernels, by stage and domain.
+
+    A part that lasts as long as its streamed bytes need on the link tells nothing of its kernels; they are taken to
+    need half of that.
+    """
+    found: dict[str, dict[int, float]] = {}
+    for kind, alone_s in alone.seconds.items():
+        stage, _, part = kind.name.partition(".")
+        if stage in STAGES and STAGES[stage].processor == "gpu":
+            link_s = STAGES[stage].streamed_bytes(by_domain[kind.domain], part) / hardware.transfer.pinned_bytes_per_s
+            of_stage = found.setdefault(stage, {})
+            kernels_s = alone_s if alone_s > 1.05 * link_s else alone_s / 2
+            of_stage[kind.domain] = of_stage.get(kind.domain, 0.0) + kernels_s
+    return found
+
+
+def _host_work(alone: Alone, by_domain: Mapping[int, CircuitShape]) -> dict[str, float]:
+    """Pageable copies, page-locking, and how much stages spread."""
+    names = {"pin": "transfer.pin_s_per_byte", "unpin": "transfer.unpin_s_per_byte"}
+    found = {}
+    for what, name in names.items():
+        each = [
+            seconds / by_domain[kind.domain].abc_bytes for kind, seconds in alone.seconds.items() if kind.name == what
+        ]
+        if each:
+            found[name] = float(np.mean(each))
+    each = [
+        by_domain[kind.domain].abc_bytes / seconds for kind, seconds in alone.seconds.items() if kind.name == "upload"
+    ]
+    if each:
+        found["transfer.pageable_bytes_per_s"] = float(np.mean(each))
+    return found
+
+
+def _spreads(alone: Alone, base: Hardware) -> dict[str, float]:
+    """How much what the profile has a spread of differs from one time to the next."""
+    each: dict[str, list[float]] = {}
+    for kind, spread in alone.spreads.items():
+        each.setdefault(kind.share_name, []).append(spread)
+    known = base.spread.values if base.spread else {}
+    return {f"spread.{name}": max(_LEAST_SPREAD, float(np.mean(each[name]))) for name in known if name in each}
+
+
+def _copies(runs: Sequence[Run], shapes: Sequence[CircuitShape]) -> dict[str, float]:
+    """The rate of copies from pinned memory, the median of uploads: what stages stream waits for more than the link."""
+    rates = []
+    for run, shape in zip(runs, shapes, strict=True):
+        copies = run.table("transfers")
+        copies = copies[copies["pinned"] & copies["stream"].str.endswith(".upload")]
+        rates += (shape.abc_bytes / ((copies["end"] - copies["start"]) * 1e-9)).tolist()
+    return {"transfer.pinned_bytes_per_s": float(np.median(rates))} if rates else {}

@@ -1,0 +1,107 @@
+"""Stored live runs beside simulations of them: what is a prediction, what a repetition, and how far off."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from cuzklab.cli import app
+from cuzklab.errors import BadInput
+from cuzklab.profiles import Calibration, load_hardware, scaled_workload
+from cuzklab.simulate import simulate
+from cuzklab.simulate.live_runs import identity_of_run
+from cuzklab.simulate.validate_runs import find_runs, summary, validate_runs
+from cuzklab.trace import RunInfo, load_run, write_run
+from cuzklab.units import GiB
+
+
+def live(folder, policy="phase8", workers=2, slower=1.0, outcome="ok", created=""):
+    """A simulation stored as a live run whose batch average is another one by a factor."""
+    found = simulate(
+        policy, "emulated", scaled_workload(12, 2), proofs=2, in_flight=2, gpu_workers=workers, synthesis_workers=2,
+        lookahead=4, vram_bytes=48 * GiB, seed=0,
+    )  # fmt: skip
+    metrics = [metric.to_json() for metric in found.metrics.values()]
+    for metric in metrics:
+        metric["value"] *= slower if metric["kind"] == "batch_average" else 1
+    conditions = {**found.conditions, "gt": 1}
+    info = RunInfo("live", "", outcome, "", policy, conditions, found.devices, metrics=tuple(metrics), created=created)
+    return write_run(folder, info, found.recorder)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs")
+    for name, slower in (("r1", 0.5), ("r2", 2.0), ("r3", 2.0)):
+        live(place / "a" / f"phase8-{name}", slower=slower)
+    live(place / "b" / "phase9-r1", policy="phase9", slower=1.25)
+    live(place / "b" / "phase7-r1", policy="phase7", workers=1, outcome="device_oom")
+    return place
+
+
+@pytest.fixture
+def fitted_to_r1(store):
+    """The machine that the runs were made with, fitted to one of them."""
+    fitted = identity_of_run(load_run(store / "a" / "phase8-r1"))
+    calibration = Calibration("by hand", (), ((),), 0.05, 0.05, (), (fitted,))
+    return replace(load_hardware("emulated"), calibration=calibration)
+
+
+def test_predictions_and_repetitions_are_told_apart(store, fitted_to_r1):
+    kinds = {kind.words.split(",")[0]: kind for kind in validate_runs([store], fitted_to_r1, seeds=(0,))}
+    assert kinds["phase8"].use == "repetition" and kinds["phase8"].runs == ("phase8-r2", "phase8-r3")
+    assert kinds["phase8"].fitted == ("phase8-r1",)
+    assert kinds["phase9"].use == "prediction"
+    # Each run is its own simulation but for the factor: both errors are known.
+    assert kinds["phase8"].figures["batch_average_s"].error == pytest.approx(-0.5)
+    assert kinds["phase9"].figures["batch_average_s"].error == pytest.approx(1 / 1.25 - 1)
+    assert kinds["phase9"].figures["peak_vram_bytes"].error == 0
+    assert kinds["phase8"].met("batch_average_s") is False and kinds["phase8"].met("lock_wait_s") is True
+    low, high = kinds["phase9"].figures["batch_average_s"].interval
+    assert low < kinds["phase9"].figures["batch_average_s"].simulated < high
+
+
+def test_a_run_that_did_not_end_well_has_outcomes_instead_of_figures(store, fitted_to_r1):
+    (kind,) = [one for one in validate_runs([store / "b"], fitted_to_r1, seeds=(0,)) if "phase7" in one.words]
+    assert kind.figures == {} and kind.outcomes == ("device_oom",) and kind.simulated_outcomes == ("ok",)
+
+
+def test_the_summary_counts_by_use(store, fitted_to_r1):
+    lines = {(one["use"], one["figure"]): one for one in summary(validate_runs([store], fitted_to_r1, seeds=(0,)))}
+    assert lines["prediction", "batch_average_s"]["kinds"] == 1
+    assert lines["prediction", "batch_average_s"]["within"] == 0
+    assert lines["repetition", "batch_average_s"]["largest_error"] == pytest.approx(0.5)
+    assert lines["repetition", "peak_vram_bytes"]["within"] == 1
+
+
+def test_all_runs_of_a_kind_may_be_fitted(store, fitted_to_r1):
+    names = [load_run(store / "a" / f"phase8-r{n}") for n in (1, 2, 3)]
+    machine = replace(
+        fitted_to_r1, calibration=replace(fitted_to_r1.calibration, runs=tuple(map(identity_of_run, names)))
+    )
+    (kind,) = validate_runs([store / "a"], machine, seeds=(0,))
+    assert kind.use == "fit" and len(kind.runs) == 3
+
+
+def test_the_table_and_its_json(store):
+    shown = CliRunner().invoke(app, ["validate", str(store), "--hardware", "emulated", "--seeds", "1"])
+    assert shown.exit_code == 0, shown.output
+    assert "SIMULATION on emulated" in shown.output and "prediction" in shown.output
+    assert "measured device_oom; simulated ok" in shown.output
+    found = CliRunner().invoke(app, ["validate", str(store), "--hardware", "emulated", "--seeds", "1", "--json"])
+    answer = json.loads(found.stdout)
+    assert {line["use"] for line in answer["summary"]} == {"prediction"}
+    assert len(answer["kinds"]) == 3
+
+
+def test_a_folder_without_runs_and_a_simulated_run_are_refused(tmp_path, store):
+    with pytest.raises(BadInput, match="neither a stored run nor a folder with some in it"):
+        find_runs([tmp_path])
+    assert find_runs([store / "a", store / "a" / "phase8-r1"]) == [store / "a" / f"phase8-r{n}" for n in (1, 2, 3)]
+    simulate(
+        "phase9", "emulated", scaled_workload(12, 2), proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1,
+        vram_bytes=32 * GiB,
+    ).to_run(tmp_path / "run")  # fmt: skip
+    with pytest.raises(BadInput, match="a simulated run"):
+        validate_runs([tmp_path], load_hardware("emulated"))
