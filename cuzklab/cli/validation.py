@@ -57,8 +57,8 @@ def validate(
         [
             {
                 "use": line["use"], "figure": _TITLES[line["figure"]],
-                f"within {percent(TOLERANCE['batch_average_s'], 0)} (waits {percent(TOLERANCE['lock_wait_s'], 0)}, VRAM "
-                f"{percent(TOLERANCE['peak_vram_bytes'], 0)})": f"{line['within']} of {line['kinds']}",
+                f"within {percent(TOLERANCE['batch_average_s'], 0)} (waits {percent(TOLERANCE['lock_wait_s'], 0)},"
+                f" VRAM {percent(TOLERANCE['peak_vram_bytes'], 0)})": f"{line['within']} of {line['kinds']}",
                 "median error": percent(line["median_error"], 1), "largest": percent(line["largest_error"], 1),
             }
             for line in lines
