@@ -137,6 +137,32 @@ def format_seconds(seconds: float) -> str:
     return f"{_three_digits(seconds / 1e-9)} ns"
 
 
+def percent(share: float, decimals: int | None = None, *, signed: bool = False) -> str:
+    """A share as people read it: ``63 %``, ``4.2 %``, ``under 0.1 %``; `signed`: a change, ``+4.2 %``, ``−63 %``.
+
+    Without `decimals` it has one below 10 %, and none where there would be a zero. A space stands before the sign, as
+    before any unit.
+    """
+    value = 100 * share
+    if decimals is None:
+        if value and abs(value) < 0.1:
+            return f"{'under' if value > 0 else 'over'} {_sign(value, signed)}0.1 %"
+        decimals = 0 if abs(value) >= 9.95 or value == int(value) else 1
+    rounded = round(value, decimals)
+    return f"{_sign(rounded, signed)}{abs(rounded):.{decimals}f} %"
+
+
+def percent_range(low: float, high: float) -> str:
+    """From where to where a change lies: ``−3.0 % to +8.6 %``."""
+    return f"{percent(low, 1, signed=True)} to {percent(high, 1, signed=True)}"
+
+
+def _sign(value: float, signed: bool) -> str:
+    if value < 0:
+        return "−"
+    return ("+" if value > 0 else "±") if signed else ""
+
+
 def format_value(value: float, unit: str) -> str:
     """A figure with its unit, as people write it."""
     match unit:

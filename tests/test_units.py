@@ -1,10 +1,23 @@
 """Sizes, times and metrics that refuse to be compared across kinds."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cuzklab.units import GiB, Metric, MetricKindError, format_seconds, format_size, format_value, parse_size
+from cuzklab.units import (
+    GiB,
+    Metric,
+    MetricKindError,
+    format_seconds,
+    format_size,
+    format_value,
+    parse_size,
+    percent,
+    percent_range,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +70,34 @@ def test_unknown_kinds_and_origins_of_a_figure_are_refused():
         Metric("seconds_per_proof", 1, "measured")
     with pytest.raises(ValueError, match="guessed"):
         Metric("prove_time", 1, "guessed")
+
+
+@pytest.mark.parametrize(
+    ("share", "more", "text"),
+    [
+        (0.63, {}, "63 %"), (0.0424, {}, "4.2 %"), (0.05, {}, "5 %"), (0.9996, {}, "100 %"), (0, {}, "0 %"),
+        (0.0995, {}, "10 %"), (0.0004, {}, "under 0.1 %"), (-0.0004, {}, "over −0.1 %"), (-0.025, {}, "−2.5 %"),
+        (0.0117, {"decimals": 2}, "1.17 %"), (0.531, {"decimals": 1, "signed": True}, "+53.1 %"),
+        (-0.03, {"decimals": 1, "signed": True}, "−3.0 %"), (-0.0001, {"decimals": 1, "signed": True}, "±0.0 %"),
+        (0.012, {"decimals": 1}, "1.2 %"),
+    ],
+)  # fmt: skip
+def test_shares_are_written_in_one_way(share, more, text):
+    assert percent(share, **more) == text
+
+
+def test_a_range_of_changes_has_signs():
+    assert percent_range(-0.03, 0.0859) == "−3.0 % to +8.6 %"
+
+
+def test_nothing_else_writes_percentages():
+    root = Path(__file__).parent.parent
+    files = [*(root / "cuzklab").rglob("*.py"), *(root / "notebooks").glob("*.ipynb")]
+    found = [
+        f"{file.name}: {line.strip()}"
+        for file in files
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if re.search(r":[+,]?\.\d%\}|\"[+,]?\.\d%\"", line)
+    ]
+    assert len(files) > 300
+    assert found == []

@@ -14,9 +14,8 @@ from cuzklab.analysis.frames import as_set, device_work, missing, records, table
 from cuzklab.analysis.intervals import complement, total
 from cuzklab.analysis.kernel_names import short_name
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS, Finding, certainty_of
-from cuzklab.analysis.phrases import percent
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds, format_size
+from cuzklab.units import format_seconds, format_size, percent
 
 # Table → what a post-mortem tells from it.
 QUESTIONS: Mapping[str, str] = {

@@ -13,6 +13,7 @@ import numpy as np
 
 from cuzklab.analysis.calls import calls, completion_intervals_ns
 from cuzklab.analysis.case import metric
+from cuzklab.analysis.designs import options_of
 from cuzklab.trace import Run
 from cuzklab.units import METRIC_KINDS, Metric
 
@@ -162,6 +163,12 @@ def differing(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]
     mine, theirs = candidate.info.conditions, baseline.info.conditions
     names = sorted((set(mine) | set(theirs)) - _OF_THE_DESIGN)
     return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
+
+
+def turned(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:
+    """As `differing`, less the options of the two designs, which are told with their names."""
+    options = {*options_of(candidate), *options_of(baseline)}
+    return {name: values for name, values in differing(candidate, baseline).items() if name not in options}
 
 
 def unlike(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:

@@ -99,12 +99,19 @@ class Verdict:
     because : tuple of str
         Ids of the findings that decided, the most important first.
     would_change : str
+    head, reasons : str, tuple of str
+        The sentence in parts: what to do and where, and the clauses that say why; empty where it has no such parts.
+    basis : str
+        What it rests on: cards, sizes and numbers of workers of the runs. The sentence ends with it.
     """
 
     decision: str
     sentence: str
     because: tuple[str, ...]
     would_change: str
+    head: str = ""
+    reasons: tuple[str, ...] = ()
+    basis: str = ""
 
     def __post_init__(self) -> None:
         if self.decision not in DECISIONS:
@@ -116,6 +123,9 @@ class Verdict:
             "sentence": self.sentence,
             "because": list(self.because),
             "would_change": self.would_change,
+            "head": self.head,
+            "reasons": list(self.reasons),
+            "basis": self.basis,
         }
 
 
@@ -126,6 +136,13 @@ CERTAINTY_OF_ORIGIN: Mapping[str, str] = {
     "counterexample": "proved",
     "check": "proved",
 }
+
+
+def about(run: Run, limit_bytes: int | None) -> dict[str, Any]:
+    """What every finding about one run by itself says of it: fields of `Finding`."""
+    return {
+        "certainty": certainty_of(run), "runs": (run.name,), "subject": run.info.policy, "vram_bytes": limit_bytes,
+    }  # fmt: skip
 
 
 def certainty_of(*runs: Run) -> str:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from cuzklab.analysis import vram
 from cuzklab.analysis.case import CHECKED, Case
+from cuzklab.analysis.designs import options_of, options_words
 from cuzklab.analysis.frames import window
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size
@@ -64,15 +65,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def percent(share: float) -> str:
-    """A share as people read it: ``63 %``, ``4.2 %``, ``under 0.1 %``."""
-    value = 100 * share
-    if value and abs(value) < 0.1:
-        return "under 0.1 %" if value > 0 else "over −0.1 %"
-    text = f"{value:.0f} %" if abs(value) >= 9.95 or value == int(value) else f"{value:.1f} %"
-    return text.replace("-", "−")
-
-
 def held_by(holdings: pd.DataFrame, run: Run) -> str:
     """Who holds what, from rows of `vram.holdings`: ``w0 held d_bc and d_a (12.0 GiB), w1 d_a (4.00 GiB)``."""
     clauses = []
@@ -124,20 +116,31 @@ def device_of(run: Run, case: Case) -> str:
     return f"on {format_size(min(limits))} (for {format_size(stands_for)})"
 
 
-def run_kind(run: Run) -> str:
-    """``the live run with gw 2``, ``the simulation with gw 3``, ``the check``."""
+def run_kind(run: Run, options: bool = True, more: str = "") -> str:
+    """``the live run with gw 2``, ``the simulation with gw 3 (throttle)``, ``the check``.
+
+    `more` stands with the options, so that no parenthesis follows another: ``with gw 3 (throttle; costs 0.9 %)``.
+    """
     kind = {
         "live": "the live run", "imported": "the imported capture", "simulated": "the simulation",
         "counterexample": "the check", "check": "the check",
     }[run.info.origin]  # fmt: skip
     gpu_workers = run.info.conditions.get("gw")
-    return kind if gpu_workers is None or run.info.origin in CHECKED else f"{kind} with gw {gpu_workers}"
+    checked = gpu_workers is None or run.info.origin in CHECKED
+    words = [options_words(options_of(run)) if options and not checked else "", more]
+    inside = "; ".join(filter(None, words))
+    return (kind if checked else f"{kind} with gw {gpu_workers}") + (f" ({inside})" if inside else "")
 
 
-def options_of(run: Run) -> str:
-    """A design's options, to stand after its name: `` (on_full wait)``; empty where it has none."""
-    options = run.info.conditions.get("options") or {}
-    return f" ({', '.join(f'{name} {value}' for name, value in options.items())})" if options else ""
+def in_run(run: Run, case: Case) -> str:
+    """How a claim about one run begins: ``In the live run with gw 2 of phase9 on 16.0 GiB``."""
+    return f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}"
+
+
+def rows_of(workload: str) -> str:
+    """The size of a circuit: ``2^20 rows`` of the shapes that are named by it, else the workload's name."""
+    size = re.fullmatch(r"porep-shaped-(\d+)", workload)
+    return f"2^{size[1]} rows" if size else workload
 
 
 def differences(of: Mapping[str, tuple[object, object]]) -> str:

@@ -5,7 +5,8 @@ The rules look at a finding's aspect, role, subject and limit, never at the name
 1. Something shows that the candidate cannot run on the device in question: **revert** if the baseline is known to work
    there, else **tune**.
 2. It runs there, and some comparisons show a gain above the noise and none a loss: **keep**; **tune** if findings on
-   its own mechanism speak against it.
+   its own mechanism speak against it. What other comparisons tell is named beside
+   it: a difference below the noise, more host memory.
 3. Some show a loss and none a gain: **revert**. Some show each: **tune**.
 4. All are below the noise: **revert** if findings speak against it (a more complicated design for nothing), else
    **tune**.
@@ -17,8 +18,9 @@ from typing import Any
 
 from cuzklab.analysis.case import Case, metrics_of
 from cuzklab.analysis.model import Finding, Verdict
-from cuzklab.analysis.phrases import memory, merged
+from cuzklab.analysis.phrases import listing, memory, merged, rows_of, sentence_case
 from cuzklab.trace import Run
+from cuzklab.units import format_size
 
 FORMAT_VERSION = 1
 
@@ -32,6 +34,7 @@ def verdict(case: Case, findings: Sequence[Finding]) -> Verdict:
     against = [found for found in findings if found.aspect == "mechanism" and found.role == "against"]
     gains, losses = _pick(here, "performance", "supports"), _pick(here, "performance", "against")
     unresolved = _pick(here, "performance", "context")
+    untold = [*unresolved, *(found for found in _pick(here, "coverage", "context") if found.figures)]
     where = memory(case.here_bytes)
 
     if infeasible:
@@ -39,8 +42,11 @@ def verdict(case: Case, findings: Sequence[Finding]) -> Verdict:
     if gains and not losses:
         hazards = [found for found in against if found.subject == case.candidate]
         if hazards:
-            return _say("tune", f"Tune {case.candidate} {where}", [*gains, *hazards], case, hazards[0].would_change)
-        return _say("keep", f"Keep {case.candidate} {where}", [*gains, *_pick(here, "feasibility", "supports")], case)
+            return _say(
+                "tune", f"Tune {case.candidate} {where}", [*gains, *untold, *hazards], case, hazards[0].would_change
+            )
+        works = _pick(here, "feasibility", "supports")
+        return _say("keep", f"Keep {case.candidate} {where}", [*gains, *untold, *works], case)
     if losses and not gains:
         return _say("revert", f"Revert {case.candidate} {where}", [*losses, *against], case)
     if gains and losses:
@@ -104,7 +110,57 @@ def _pick(findings: Iterable[Finding], aspect: str, role: str) -> list[Finding]:
 def _say(decision: str, head: str, because: list[Finding], case: Case, would_change: str = "") -> Verdict:
     clauses = merged(f"{'it' if found.subject == case.candidate else found.subject} {found.gist}" for found in because)
     sentence = f"{head}: {'; '.join(clauses)}." if clauses else f"{head}."
-    return Verdict(decision, sentence, _ids(because), would_change or because[0].would_change)
+    basis = grounds(case)
+    return Verdict(
+        decision, f"{sentence} {basis}".strip(), _ids(because), would_change or because[0].would_change, head,
+        tuple(clauses), basis,
+    )  # fmt: skip
+
+
+def grounds(case: Case) -> str:
+    """Cards, sizes and workers of the runs of both designs at the limit in question, as a sentence.
+
+    ``Live: 2^20 rows on NVIDIA H200 that plays a card of 16.0 GiB, gw 2; simulated: porep-32g on rtx5070ti-7995wx,
+    gw 2 and 3; checked: porep-32g, 2 workers.``
+    """
+    both = [
+        run for run in case.runs
+        if run.info.policy in (case.candidate, case.baseline) and case.is_here(case.limit_bytes(run))
+    ]  # fmt: skip
+    told: dict[str, dict[str, set[int]]] = {}
+    for run in both:
+        word, setting = _setting(case, run)
+        workers = run.info.conditions.get("workers") or run.info.conditions.get("gw")
+        told.setdefault(word, {}).setdefault(setting, set()).update([int(workers)] if workers else [])
+    parts = []
+    for word in dict.fromkeys(_BY_ORIGIN.values()):
+        for setting, counts in told.get(word, {}).items():
+            numbers = listing(map(str, sorted(counts)))
+            gw = f"{numbers} workers" if word == "checked" else f"gw {numbers}"
+            parts.append(f"{word}: {', '.join(filter(None, (setting, gw if counts else '')))}")
+    return f"{sentence_case('; '.join(parts))}." if parts else ""
+
+
+_BY_ORIGIN = {
+    "live": "live", "imported": "captured", "simulated": "simulated", "check": "checked", "counterexample": "checked",
+}  # fmt: skip
+
+
+def _setting(case: Case, run: Run) -> tuple[str, str]:
+    """How a run came about, and what ran on what."""
+    conditions, word = run.info.conditions, _BY_ORIGIN[run.info.origin]
+    size = rows_of(str(conditions.get("workload") or ""))
+    names = listing(dict.fromkeys(str(one["name"]) for one in run.info.devices if one.get("name")))
+    if word == "checked":
+        return word, size
+    if word == "simulated":
+        return word, " on ".join(filter(None, (size, str(conditions.get("hardware") or ""))))
+    if conditions.get("backend") == "host":
+        names = "an emulated device"
+    limits = {int(one["vram_limit_bytes"]) for one in run.info.devices if one.get("vram_limit_bytes")}
+    here = case.limit_bytes(run)
+    plays = f" that plays a card of {format_size(here)}" if names and here and limits != {here} else ""
+    return word, " on ".join(filter(None, (size, names + plays)))
 
 
 def _ids(findings: Iterable[Finding]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from cuzklab.cli.options import DEFAULT_STORE, Json, Out, app, emit, print_table
 from cuzklab.cli.places import checked_file
 from cuzklab.cli.stored import runs
 from cuzklab.errors import BadInput
+from cuzklab.units import percent
 
 Nsys = Annotated[str, typer.Option("--nsys", help="The profiler; looked for by default.")]
 KeepReport = Annotated[
@@ -93,7 +94,7 @@ def _print_agreement(facts: dict[str, Any]) -> None:
     """What a run and its capture say of each stage, in milliseconds of all its calls together."""
 
     def change(own: int, captured: int) -> str:
-        return f"{captured / own - 1:+.2%}" if own else ""
+        return percent(captured / own - 1, 2, signed=True) if own else ""
 
     print(f"{facts['matched']:,} ranges joined; of each stage, ms in all")
     print_table(

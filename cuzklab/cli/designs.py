@@ -27,6 +27,7 @@ from cuzklab.cli.options import (
 from cuzklab.cli.places import checked_file
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
+from cuzklab.units import percent
 
 if TYPE_CHECKING:
     from cuzklab.simulate import Simulation
@@ -132,7 +133,7 @@ def run(
             urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
             host_memory_bytes=size_of(host_memory, "--host-memory") if host_memory else None,
             sample_stacks=stacks, status=status,
-            preparing=lambda words, share: report(0.0, f"beforehand: {words} ({share:.0%})"),
+            preparing=lambda words, share: report(0.0, f"beforehand: {words} ({percent(share, 0)})"),
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),
         )  # fmt: skip
         stored = result.write(out or new_run_place(DEFAULT_STORE, design.name))

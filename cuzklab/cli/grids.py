@@ -21,6 +21,7 @@ from cuzklab.cli.options import (
 from cuzklab.cli.places import output_folder
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
+from cuzklab.units import percent
 
 
 @app.command(rich_help_panel=DESIGNS)
@@ -81,10 +82,13 @@ def _shown(row: dict[str, Any]) -> dict[str, str]:
     def figure(name: str, form: str = ".1f") -> str:
         return format(row[name], form) if name in row else ""
 
+    def share(name: str, decimals: int = 0) -> str:
+        return percent(row[name], decimals) if name in row else ""
+
     return {
         "run": row["name"], "outcome": row["outcome"], "s/proof": figure("batch_average", ".3f"),
         "steady s": figure("steady_interval", ".3f"), "device ms": figure("device_ms"),
         "gpu total ms": figure("gpu_total_ms"), "lock wait ms": figure("lock_wait_ms"),
-        "prep ms": figure("prep_msm_ms"), "kernels busy": figure("kernel_occupancy", ".1%"),
-        "g2 hidden": figure("b_g2_msm_hidden", ".0%"), "vram": figure("peak_vram_share", ".0%"),
+        "prep ms": figure("prep_msm_ms"), "kernels busy": share("kernel_occupancy", 1),
+        "g2 hidden": share("b_g2_msm_hidden"), "vram": share("peak_vram_share"),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from cuzklab.cli.options import Backend, Json, backend_in_force, emit, print_tab
 from cuzklab.cli.places import output_folder
 from cuzklab.cli.stored import runs
 from cuzklab.progress import progress
+from cuzklab.units import percent
 
 MAX_VOLUME_BYTES, MAX_WRITE_S = 1_500_000_000, 5.0
 
@@ -101,8 +102,9 @@ def _print(found: dict[str, Any], rounds: int) -> None:
     if (run := found["run"]) is not None:
         print(
             f"live run on {run['backend']} ({', '.join(f'{rows} {table}' for table, rows in run['rows'].items())}):"
-            f" what was recorded costs {run['share']:.3%} of its time (at most {run['bound_share']:.0%}); of"
-            f" {run['pairs']} pairs, recorded and not, the median ratio is {run['ratio']:.3f} (95 %:"
+            f" what was recorded costs {percent(run['share'], 2)} of its time (at most"
+            f" {percent(run['bound_share'], 0)}); of {run['pairs']} pairs, recorded and not, the median"
+            f" ratio is {run['ratio']:.3f} (95 %:"
             f" {run['ratio_low']:.3f} to {run['ratio_high']:.3f})"
         )
         if run["event_ns"] is not None:

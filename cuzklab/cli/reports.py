@@ -92,7 +92,7 @@ def report(
     Exit status 1: the notebook failed, or its verdict is that something got worse.
     """
     from cuzklab.report import NotebookFailed, write_report
-    from cuzklab.report.write import FAILING
+    from cuzklab.report.decisions import FAILING
 
     chosen = parameters_of(parameters)
     if capture is not None:
@@ -186,6 +186,8 @@ def report_all(
     how = _how(processes or (None if quick else 1), cluster, gpus) | {"salt": sources_digest()}
     with resumable(f"the same command goes on in {out}"), progress("reports", quiet=as_json) as show:
         made = make_all(out, quick=quick, deadline_s=deadline, progress=show, **how)
+    if quick and not as_json:
+        print("Small runs (--quick): figures and decisions hold for those only.")
     _told(made, out, as_json)
 
 

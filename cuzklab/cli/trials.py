@@ -13,6 +13,7 @@ from cuzklab.cli.benches import bench, powers_of
 from cuzklab.cli.options import Json, backend_in_force, emit, print_table
 from cuzklab.errors import BadInput
 from cuzklab.progress import progress
+from cuzklab.units import percent
 
 _MOST_BYTES = 4 << 20
 _DEEPEST = 8
@@ -42,7 +43,7 @@ def bench_roofline(
     print_table(
         [
             {"kernel": row["kernel"], "size": f"2^{row['log2n']}", "median ms": f"{row['median_ms']:.3f}",
-             "G operations/s": f"{row['operations_per_s'] / 1e9:.2f}", "of the roof": f"{row['roof_share']:.0%}"}
+             "G operations/s": f"{row['operations_per_s'] / 1e9:.2f}", "of the roof": percent(row["roof_share"], 0)}
             for row in found.rows
         ]
     )  # fmt: skip

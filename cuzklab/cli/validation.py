@@ -8,6 +8,7 @@ import typer
 from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import Json, app, emit, print_table
 from cuzklab.progress import progress
+from cuzklab.units import percent
 
 if TYPE_CHECKING:
     from cuzklab.simulate.validate_runs import Compared, KindOfRun
@@ -56,9 +57,9 @@ def validate(
         [
             {
                 "use": line["use"], "figure": _TITLES[line["figure"]],
-                f"within {TOLERANCE['batch_average_s']:.0%} (waits {TOLERANCE['lock_wait_s']:.0%}, VRAM "
-                f"{TOLERANCE['peak_vram_bytes']:.0%})": f"{line['within']} of {line['kinds']}",
-                "median error": f"{line['median_error']:.1%}", "largest": f"{line['largest_error']:.1%}",
+                f"within {percent(TOLERANCE['batch_average_s'], 0)} (waits {percent(TOLERANCE['lock_wait_s'], 0)},"
+                f" VRAM {percent(TOLERANCE['peak_vram_bytes'], 0)})": f"{line['within']} of {line['kinds']}",
+                "median error": percent(line["median_error"], 1), "largest": percent(line["largest_error"], 1),
             }
             for line in lines
         ]
@@ -97,4 +98,4 @@ def _simulated(one: "Compared | None") -> str:
 
 
 def _error(one: "Compared | None") -> str:
-    return f"{one.error:+.1%}" if one else ""
+    return percent(one.error, 1, signed=True) if one else ""

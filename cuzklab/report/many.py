@@ -25,6 +25,7 @@ _QUICK = re.compile(r"\(quick: ([^)]+)\)")
 JOURNAL, TABLE, INDEX = "reports.jsonl", "reports.json", "index.html"
 _MOST_POINTS = 10_000
 _LONGEST_FOLDER = 120
+SMALL_RUNS = "small runs (--quick)"
 
 Progress = Callable[[float, str], None]
 
@@ -34,11 +35,11 @@ def quick_parameters(known: Mapping[str, Parameter]) -> dict[str, str]:
     return {name: found[1] for name, one in known.items() if (found := _QUICK.search(one.help))}
 
 
-def make(name: str, out: str, parameters: Mapping[str, Any], deadline_s: float) -> dict[str, Any]:
+def make(name: str, out: str, parameters: Mapping[str, Any], deadline_s: float, remark: str = "") -> dict[str, Any]:
     """One report, in whichever process a sweep runs: what `Made` needs, as plain values."""
     started = time.monotonic()
     try:
-        written = write_report(name, Path(out), parameters, deadline_s=deadline_s)
+        written = write_report(name, Path(out), parameters, deadline_s=deadline_s, remark=remark)
     except NotebookFailed as error:
         return {"decision": "failed", "sentence": str(error), "seconds": time.monotonic() - started}
     return {
@@ -85,10 +86,15 @@ def make_all(
             points.append((name, name, values))
         start, end = len(made) / len(known), (len(made) + len(names)) / len(known)
         made += _made(
-            points, out, deadline_s, lambda share, words="", a=start, b=end: progress(a + (b - a) * share, words), **how
+            points,
+            out,
+            deadline_s,
+            lambda share, words="", a=start, b=end: progress(a + (b - a) * share, words),
+            SMALL_RUNS if quick else "",
+            **how,
         )
     made.sort(key=lambda one: natural_order(one.name))
-    _write_overview(out, "All reports", made)
+    _write_overview(out, "All reports", made, quick)
     return made
 
 
@@ -130,7 +136,7 @@ def make_grid(
     out = Path(out).resolve()
     made = _made(
         [(str(name), folder, point) for folder, point in zip(folders, points, strict=True)], out, deadline_s, progress,
-        **how,
+        "", **how,
     )  # fmt: skip
     _write_overview(out, f"{notebook.stem} over {', '.join(turned) or 'one point'}", made)
     return made
@@ -149,10 +155,16 @@ def _folder(stem: str, turned: Mapping[str, str], place: int) -> str:
 
 
 def _made(
-    points: Sequence[tuple[str, str, Mapping[str, Any]]], out: Path, deadline_s: float, progress: Progress, **how: Any
+    points: Sequence[tuple[str, str, Mapping[str, Any]]],
+    out: Path,
+    deadline_s: float,
+    progress: Progress,
+    remark: str,
+    **how: Any,
 ) -> list[Made]:
+    same = {"deadline_s": deadline_s} | ({"remark": remark} if remark else {})
     tasks = [
-        Task({"name": name, "out": str(out / folder), "parameters": dict(values), "deadline_s": deadline_s}, folder)
+        Task({"name": name, "out": str(out / folder), "parameters": dict(values), **same}, folder)
         for name, folder, values in points
     ]
     outcomes = sweep(make, tasks, journal=out / JOURNAL, progress=progress, **how) if tasks else []
@@ -206,13 +218,14 @@ def _stored_runs(known: Mapping[str, Parameter], out: Path, given: Mapping[str, 
     return values
 
 
-def _write_overview(out: Path, title: str, made: Sequence[Made]) -> None:
+def _write_overview(out: Path, title: str, made: Sequence[Made], quick: bool = False) -> None:
     """The table of all reports as JSON, and as a page."""
     rows = [
         {"report": one.name, "folder": one.folder, "parameters": dict(one.parameters), "decision": one.decision,
-         "sentence": one.sentence, "html": one.html, "findings": one.findings, "seconds": round(one.seconds, 1)}
+         "sentence": one.sentence, "html": one.html, "findings": one.findings, "seconds": round(one.seconds, 1),
+         "quick": quick}
         for one in made
     ]  # fmt: skip
     with atomic_write(out / TABLE, "w") as file:
         file.write(json.dumps(rows, indent=1) + "\n")
-    write_overview(out / INDEX, title, made)
+    write_overview(out / INDEX, title, made, quick)

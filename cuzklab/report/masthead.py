@@ -37,7 +37,8 @@ def note_of(record: Mapping[str, Any]) -> str:
         where = f"report made on {_named(here)} · runs from {'; '.join(named)}"
     else:
         where = "; ".join(named) or _named(here)
-    return f"{record['created'].replace('T', ' ').removesuffix('+00:00')} UTC · cuzklab {__version__} · {where}"
+    remark = f" · {record['remark']}" if record.get("remark") else ""
+    return f"{record['created'].replace('T', ' ').removesuffix('+00:00')} UTC · cuzklab {__version__} · {where}{remark}"
 
 
 def _elsewhere(machine: Mapping[str, Any], here: Mapping[str, Any]) -> bool:

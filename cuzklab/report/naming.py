@@ -1,8 +1,9 @@
 """What runs are called in a report: by their design and what they were run on, not by where they are stored."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from cuzklab.analysis.designs import design, design_name, options_in
 from cuzklab.analysis.history import SeriesJudgement
 from cuzklab.trace import Run
 from cuzklab.units import format_size
@@ -27,14 +28,6 @@ def label(run: Run) -> str:
     return ", ".join(parts)
 
 
-def design(run: Run) -> str:
-    """A run's policy with its options: ``phase10_nested (on_full=wait)``."""
-    options = run.info.conditions.get("options")
-    if not isinstance(options, Mapping) or not options:
-        return run.info.policy
-    return f"{run.info.policy} ({', '.join(f'{name}={value}' for name, value in options.items())})"
-
-
 def figure_name(series: SeriesJudgement) -> str:
     """A figure over many runs: ``phase9, 16 GiB, 2 workers, live: batch average``."""
     conditions = series.conditions
@@ -42,10 +35,15 @@ def figure_name(series: SeriesJudgement) -> str:
     limits = [limit for _, limit in conditions.get("devices", ()) if limit]
     limit_bytes = conditions.get("vram_equivalent_bytes") or min(limits, default=None)
     parts = [
-        series.policy, short_size(int(limit_bytes)) if limit_bytes else "",
+        design_name(series.policy, options_in(conditions)), short_size(int(limit_bytes)) if limit_bytes else "",
         f"{workers} worker{'s' if workers != 1 else ''}" if workers else "", str(conditions.get("origin", "")),
     ]  # fmt: skip
-    return f"{', '.join(filter(None, parts))}: {series.label or series.kind.replace('_', ' ')}"
+    return f"{', '.join(filter(None, parts))}: {series.label or kind_name(series.kind)}"
+
+
+def kind_name(kind: str) -> str:
+    """A kind of figure as people call it: ``batch average``, ``peak VRAM``."""
+    return {"peak_vram": "peak VRAM", "peak_host": "peak host memory"}.get(kind, kind.replace("_", " "))
 
 
 def natural_order(text: str) -> tuple[object, ...]:

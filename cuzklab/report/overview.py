@@ -10,12 +10,16 @@ from urllib.parse import quote
 import nbformat
 import pandas as pd
 
-from cuzklab.report import tables
+from cuzklab.report import decisions, tables
+from cuzklab.report.display import badge
 from cuzklab.report.html import export_html
 from cuzklab.report.masthead import INDEX
-from cuzklab.report.write import FAILING
 
-_LOOKS = {"keep": "keep", "revert": "revert", "failed": "failed", "regressed": "failed"}
+# Above the table of reports that were made with the small values of their parameters.
+_QUICK = (
+    "Small runs: made with <code>--quick</code>, every part of every report over the small runs that its parameters"
+    " name. Figures and decisions hold for those only; to act on them, make the reports without it."
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Made:
 
     @property
     def failed(self) -> bool:
-        return self.decision in FAILING or not self.html
+        return self.decision in decisions.FAILING or not self.html
 
 
 def as_table(made: Sequence[Made]) -> pd.DataFrame:
@@ -70,27 +74,38 @@ def as_table(made: Sequence[Made]) -> pd.DataFrame:
     )
 
 
-def write_overview(target: Path, title: str, made: Sequence[Made]) -> Path:
-    """Write the page: one file, links relative to it, no network."""
+def write_overview(target: Path, title: str, made: Sequence[Made], quick: bool = False) -> Path:
+    """Write the page: one file, links relative to it, no network; `quick`: it says that the runs were small."""
     frame = as_table(made)
     frame["report"] = [_link(one, text) for one, text in zip(made, frame["report"], strict=True)]
-    frame["decision"] = [
-        tables.Markup(
-            f'<span class="cz-badge {_LOOKS.get(one.decision, "undecided")}">{tables.escape(one.decision)}</span>'
-        )
-        for one in made
-    ]
+    frame["decision"] = [badge(one.decision, decisions.look_of(one.decision)) for one in made]
     shown = tables.table(frame, rows=len(frame), markup=("report", "decision"), headings={"time_s": "took"})
-    failed = sum(one.failed for one in made)
-    state = f"{len(made)} reports" + (f"; {failed} failed or need a look." if failed else ", all made.")
+    warning = f'<div class="cz-warning">{_QUICK}</div>' if quick else ""
     cells = [
-        nbformat.v4.new_markdown_cell(f"# {title}\n\n{state}"),
-        nbformat.v4.new_code_cell("", outputs=[_shown(shown)]),
+        nbformat.v4.new_markdown_cell(f"# {title}\n\n{_state(made)}"),
+        nbformat.v4.new_code_cell("", outputs=[_shown(warning + _legend(made) + shown)]),
     ]
     with tempfile.TemporaryDirectory(prefix="cuzklab-") as private:
         notebook = Path(private) / "index.ipynb"
         nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
         return export_html(notebook, target, note="Each row links to its report", kind=INDEX)
+
+
+def _state(made: Sequence[Made]) -> str:
+    """How many there are, of which decision, and whether any needs a look."""
+    failed = sum(one.failed for one in made)
+    words = f"{len(made)} report{'s' if len(made) != 1 else ''}: {decisions.counted(one.decision for one in made)}."
+    return words + (f" {failed} failed or need{'s' if failed == 1 else ''} a look." if failed else " All were made.")
+
+
+def _legend(made: Sequence[Made]) -> str:
+    """What the colours of the decisions on the page mean."""
+    there = {decisions.look_of(one.decision) for one in made}
+    items = "".join(
+        f'<li><span class="cz-badge {look}">{look}</span> {tables.escape(words)}</li>'
+        for look, words in decisions.MEANINGS.items() if look in there
+    )  # fmt: skip
+    return f'<ul class="cz-legend" aria-label="What the colours of decisions mean">{items}</ul>'
 
 
 def _shown(html: str) -> Any:

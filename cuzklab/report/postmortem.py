@@ -10,12 +10,13 @@ from typing import Any
 from cuzklab.analysis import Case, Finding, Verdict, find_all
 from cuzklab.analysis import verdict as verdicts
 from cuzklab.analysis.case import metric
+from cuzklab.analysis.designs import design
 from cuzklab.atomic import atomic_write
 from cuzklab.report.masthead import machine_of
-from cuzklab.report.naming import label, natural_order
+from cuzklab.report.naming import kind_name, label, natural_order
 from cuzklab.trace import Run
 from cuzklab.trace.store import machine_facts, versions
-from cuzklab.units import Metric, format_value
+from cuzklab.units import Metric, format_size, format_value, percent
 
 # Tells a notebook where the program that runs it expects the record.
 RECORD_VARIABLE = "CUZKLAB_REPORT_RECORD"
@@ -55,8 +56,7 @@ class PostMortem:
         found: dict[tuple[object, ...], Run] = {}
         for run in self.runs("counterexample"):
             key = (
-                run.info.policy,
-                str(run.info.conditions.get("options")),
+                design(run),
                 self.case.limit_bytes(run),
                 run.info.outcome,
             )
@@ -126,7 +126,12 @@ def tiles(post: PostMortem) -> list[Tile]:
         # Of several reasons why, the one about the larger part of the time.
         share = one.figures[0].value if one.figures and one.figures[0].kind == "share" else 0.0
         part = -share if one.aspect == "mechanism" and one.id in rank else 0.0
-        return emulated, part, rank.get(one.id, len(rank)), sure.index(one.certainty)
+        # A difference above the noise before one below it; the candidate before the baseline; what compares runs before
+        # what describes one.
+        return (
+            emulated, part, rank.get(one.id, len(rank)), one.aspect == "performance" and one.role == "context",
+            one.subject != post.case.candidate, len(one.runs) < 2, sure.index(one.certainty),
+        )  # fmt: skip
 
     ordered = sorted(post.findings, key=order)
     chosen = []
@@ -145,22 +150,31 @@ def _tile(finding: Finding, baseline: str) -> Tile | None:
     if finding.aspect == "performance":
         if len(figures) < 2 or figures[0].kind != figures[1].kind or not figures[1].value:
             return None
-        change = round(100 * (figures[0].ratio(figures[1]) - 1), 1) + 0.0  # no −0.0
-        what = f"{figures[0].kind.replace('_', ' ')} against {baseline}: {finding.subject} {finding.gist}"
-        return Tile(f"{change:+.1f} %".replace("-", "−").replace("+0.0", "±0.0"), what, finding.certainty, finding)
+        what = f"{kind_name(figures[0].kind)} against {baseline}: {finding.subject} {finding.gist}"
+        change = percent(figures[0].ratio(figures[1]) - 1, 1, signed=True)
+        return Tile(change, what, finding.certainty, finding)
     telling = sorted(figures, key=lambda figure: (figure.label != _LACKING, _TELLING.index(figure.kind)
                      if figure.kind in _TELLING else len(_TELLING)))  # fmt: skip
-    if not telling:
+    if not telling or telling[0].kind not in _TELLING:
         return None
-    label = "short" if telling[0].label == _LACKING else telling[0].label or telling[0].kind.replace("_", " ")
+    label = "short" if telling[0].label == _LACKING else telling[0].label or kind_name(telling[0].kind)
+    label += _of_limit(telling[0])
     about = "" if finding.subject and finding.subject in label else f": {finding.subject} {finding.gist}"
     return Tile(large(telling[0]), label + about, finding.certainty, finding)
+
+
+def _of_limit(figure: Metric) -> str:
+    """Of a peak on a device that plays a larger one: how much there was, and what that stands for."""
+    limit, stands_for = (figure.conditions.get(name) for name in ("vram_bytes", "vram_equivalent_bytes"))
+    if figure.kind != "peak_vram" or not limit or not stands_for or limit == stands_for:
+        return ""
+    return f" of {format_size(int(limit))}, which stand for {format_size(int(stands_for))}"
 
 
 def large(figure: Metric) -> str:
     """A figure's value for people; shares as percentages."""
     if figure.unit == "1" and figure.kind != "count":
-        return f"{figure.value * 100:.3g} %"
+        return percent(figure.value)
     return format_value(figure.value, figure.unit)
 
 

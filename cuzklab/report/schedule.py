@@ -1,6 +1,7 @@
 """A counterexample: its steps as a table with device memory beside them, and who waits for whom where it ends."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -37,7 +38,7 @@ def steps(run: Run) -> list[Step]:
     of_steps = len(spans) >= len(derived)
     if of_steps:
         actors = spans["thread"].where(spans["thread"] != "", spans["worker"])
-        acts = list(zip(spans["start"], actors, spans["name"], strict=True))
+        acts = _of_spans(zip(spans["start"], spans["end"], actors, spans["name"], strict=True))
     else:
         acts = derived
     found = []
@@ -55,6 +56,24 @@ def steps(run: Run) -> list[Step]:
             )
         )  # fmt: skip
     return found
+
+
+def _of_spans(spans: Iterable[tuple[int, int, str, str]]) -> list[tuple[int, str, str]]:
+    """The step of each span; of one that lasts (a kernel) two, its beginning and its end.
+
+    Each step is one actor's. So the last step of a span is its end where no other begins there; one that is still under
+    way when the schedule stops has none.
+    """
+    spans = sorted(spans)
+    begun = {start for start, *_ in spans}
+    acts: list[tuple[int, str, str]] = []
+    for start, end, actor, name in spans:
+        ends = end - 1 > start and end - 1 not in begun
+        begun.add(end - 1)
+        acts.append((int(start), actor, f"{name} begins" if end - 1 > start else name))
+        if ends:
+            acts.append((int(end) - 1, actor, f"{name} ends"))
+    return sorted(acts)
 
 
 def _derived(locks: pd.DataFrame, memory: pd.DataFrame) -> list[tuple[int, str, str]]:

@@ -18,6 +18,7 @@ from cuzklab.units import GiB, KiB, MiB, TiB
 _TIME_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 _SIZE_UNITS = (("TiB", TiB), ("GiB", GiB), ("MiB", MiB), ("KiB", KiB), ("B", 1))
 _MISSING = "–"
+_SENTENCE = 48  # characters from which on a text takes a line of its own on a phone
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ def escape(value: object) -> str:
 
 
 def prose(text: object) -> str:
-    """A sentence for HTML, in which no line ends between a number and its unit."""
-    return re.sub(r"(?<=\d) (?=(?:%|[KMGT]iB|s|ms|µs|s/proof)(?:[^\w]|$))", "\u00a0", escape(text))
+    """A sentence for HTML, in which no line ends between a number and its unit, or a knob and its value."""
+    bound = re.sub(r"(?<=\d) (?=(?:%|[KMGT]iB|s|ms|µs|s/proof)(?:[^\w]|$))", "\u00a0", escape(text))
+    return re.sub(r"\b(gw|pw) (?=\d)", "\\1\u00a0", bound)
 
 
 def number(value: float) -> str:
@@ -78,23 +80,24 @@ def table(
     shown = frame.head(rows)
     scales = {column: _scale(column, frame[column]) for column in frame.columns}
     numeric = {column for column in frame.columns if scales[column] or _is_numeric(frame[column]) or column in right}
-    head = "".join(
-        f'<th scope="col"{_class(column in numeric)}>{_heading(column, scales[column], headings or {})}</th>'
-        for column in frame.columns
-    )
+    wordy = {column for column in frame.columns if column not in (*numeric, *markup) and _longest(shown[column])}
+    titles = {column: _heading(column, scales[column], headings or {}) for column in frame.columns}
+    head = "".join(f'<th scope="col"{_class(column in numeric)}>{titles[column]}</th>' for column in frame.columns)
+    labels = {column: f' data-label="{_plain(titles[column])}"' if wordy else "" for column in frame.columns}
     body = []
     for record in shown.to_dict("records"):
         cells = (
             record[column] if column in markup else _cell(record[column], scales[column]) for column in frame.columns
         )
         columns = "".join(
-            f"<td{_class(column in numeric)}>{cell}</td>" for column, cell in zip(frame.columns, cells, strict=True)
+            f"<td{_class(column in numeric, column in wordy)}{labels[column]}>{cell}</td>"
+            for column, cell in zip(frame.columns, cells, strict=True)
         )
         body.append(f"<tr>{columns}</tr>")
     if len(frame) > rows:
         caption = f"{caption} The first {rows} of {len(frame):,} rows.".strip()
     return (
-        '<div class="cz-table"><table>'
+        f'<div class="cz-table{" wordy" if wordy else ""}"><table>'
         + (f"<caption><span>{escape(caption)}</span></caption>" if caption else "")
         + f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
@@ -118,8 +121,18 @@ def folded(summary: str, content: str) -> Markup:
     return Markup(f'<details class="cz-more"><summary>{escape(summary)}</summary>{content}</details>')
 
 
-def _class(is_number: bool) -> str:
-    return ' class="number"' if is_number else ""
+def _class(is_number: bool, is_sentence: bool = False) -> str:
+    return ' class="number"' if is_number else ' class="sentence"' if is_sentence else ""
+
+
+def _longest(values: pd.Series) -> bool:
+    """Whether a column holds a text that is long enough to be read as a sentence."""
+    return any(isinstance(value, str) and len(value) > _SENTENCE for value in values)
+
+
+def _plain(heading: str) -> str:
+    """A heading, which is escaped already, without its tags."""
+    return re.sub(r"<[^>]*>", "", heading)
 
 
 def _is_numeric(values: pd.Series) -> bool:
@@ -160,4 +173,4 @@ def _cell(value: Any, scale: _Scale | None) -> str:
         return number(float(value) / scale.divisor)
     if isinstance(value, int | float) or hasattr(value, "dtype"):
         return number(value.item() if hasattr(value, "item") else value)
-    return escape(value)
+    return prose(value)

@@ -88,9 +88,10 @@ def plain(text: object, length: int = LABEL_LENGTH) -> str:
 def wrapped(text: object, width: int = 24, lines: int = 2) -> str:
     """`plain` text on at most so many lines, for labels of bars that must leave room for the bars on a phone.
 
-    Lines end after a comma where they can.
+    Lines end after a comma, or before a parenthesis, where they can.
     """
-    whole = html.unescape(plain(text, width * lines)).replace(" ", "\u00a0").replace(",\u00a0", ", ")
+    whole = html.unescape(plain(text, width * lines)).replace(" ", "\u00a0")
+    whole = whole.replace(",\u00a0", ", ").replace("\u00a0(", " (")
     pieces = [piece.replace("\u00a0", " ") for piece in textwrap.wrap(whole, width)]
     return "<br>".join(html.escape(piece, quote=False) for piece in pieces[:lines])
 

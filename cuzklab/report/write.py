@@ -18,8 +18,6 @@ from cuzklab.report.notebook import NotebookFailed, checked_parameters, paramete
 from cuzklab.report.postmortem import RECORD_FORMAT, RECORD_VARIABLE
 from cuzklab.report.subjects import with_runs
 
-# Decisions after which a program that asked for the report ends with exit status 1.
-FAILING = ("regressed", "failed")
 _MAX_RECORD_BYTES = 64 << 20
 
 
@@ -84,6 +82,7 @@ def write_report(
     *,
     deadline_s: float = 1800,
     progress: Callable[[float, str], None] | None = None,
+    remark: str = "",
 ) -> Report:
     """Run an experiment's notebook and write its report.
 
@@ -102,6 +101,8 @@ def write_report(
         For the whole run.
     progress : callable (share, words), optional
         Told the share of the work done, between 0 and 1, and what is being done.
+    remark : str
+        What a reader must know first, for the line under the title.
 
     Raises
     ------
@@ -131,6 +132,8 @@ def write_report(
     record["report"] = notebook.stem
     record["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     record["seconds"] = round(time.monotonic() - started, 1)
+    if remark:
+        record["remark"] = remark
     html = export_html(executed, out / f"{notebook.stem}.html", note=note_of(record), kind=kind_of(record))
     verdict_file = out / "verdict.json"
     with atomic_write(verdict_file, "w") as file:

@@ -17,6 +17,7 @@ from cuzklab.simulate.compare import condition_key, row_figures
 from cuzklab.simulate.fit import Constant, Fit, Problem, Report, Target, fit, identity_of
 from cuzklab.simulate.live_runs import fit_live_runs
 from cuzklab.simulate.published import PublishedRow, load_published
+from cuzklab.units import percent
 
 # Name, how far it may be off before the fit (of the logarithm), bounds.
 FREE_CONSTANTS = (
@@ -111,7 +112,7 @@ class CalibrationResult:
         return [
             {
                 "fitted to": target.words, "measured": f"{target.measured:.4g}", "simulated": f"{figure:.4g}",
-                "error": f"{math.expm1(left):+.1%}",
+                "error": percent(math.expm1(left), 1, signed=True),
             }
             for target, figure, left in zip(targets, self.fit.figures, self.fit.residuals, strict=True)
         ]  # fmt: skip
@@ -122,7 +123,7 @@ class CalibrationResult:
             {
                 "constant": one.name, "before": f"{one.start:.3g}", "fitted": f"{one.value:.3g}",
                 "90 % interval": f"{one.lowest:.3g} to {one.highest:.3g}",
-                "uncertainty left": f"{min(1.0, one.prior_left):.0%}",
+                "uncertainty left": percent(min(1.0, one.prior_left), 0),
                 "identified": "yes" if one.identified else "NO: the data cannot tell", "trades with": one.trades_with,
             }
             for one in self.fit.constants

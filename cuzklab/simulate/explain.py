@@ -18,7 +18,7 @@ from cuzklab.simulate.setup import Setup, setup_of
 from cuzklab.simulate.simulation import Simulation
 from cuzklab.simulate.what_if import RESOURCES, STEP, Change, Resource
 from cuzklab.trace.store import load_run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent, percent_range
 
 Report = Callable[[float, str], None]
 MOST_SEEDS = 100
@@ -113,8 +113,8 @@ class Explanation:
         return [
             {
                 "resource": gain.title, "changed": gain.change or "–",
-                "gain of throughput": "–" if gain.gain is None else _percent(gain.gain),
-                "90 % interval": "–" if gain.gain is None else f"{_percent(gain.low)} to {_percent(gain.high)}",
+                "gain of throughput": "–" if gain.gain is None else percent(gain.gain, 1, signed=True),
+                "90 % interval": "–" if gain.gain is None else percent_range(gain.low, gain.high),
                 "": "limits" if gain.limits else gain.why_not or ("" if gain.outcome == "ok" else gain.outcome),
             }
             for gain in self.gains
@@ -234,7 +234,7 @@ def twin_words(found: Explanation) -> str:
     off = found.batch_average_s / found.measured_s - 1
     return (
         f"the run measured {format_seconds(found.measured_s)} a proof, its twin simulates "
-        f"{format_seconds(found.batch_average_s)} ({_percent(off)})"
+        f"{format_seconds(found.batch_average_s)} ({percent(off, 1, signed=True)})"
     )
 
 
@@ -270,10 +270,5 @@ def _worst(simulations: Sequence[Simulation]) -> str:
     return next((one.outcome for one in simulations if one.outcome != "ok"), "ok")
 
 
-def _percent(share: float) -> str:
-    """A signed percentage; no −0.0."""
-    return f"{round(100 * share, 1) + 0.0:+.1f} %".replace("-", "−").replace("+0.0", "0.0")
-
-
 def _gain_words(gain: Gain) -> str:
-    return f"{_percent(gain.gain)} of throughput ({_percent(gain.low)} to {_percent(gain.high)})"
+    return f"{percent(gain.gain, 1, signed=True)} of throughput ({percent_range(gain.low, gain.high)})"

@@ -20,7 +20,7 @@ import cuzklab.policies as policies
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, Workload, load_hardware, load_workload
 from cuzklab.simulate.simulation import Simulation, simulate
-from cuzklab.units import Metric
+from cuzklab.units import Metric, percent
 
 DEFAULT_SEEDS, DEFAULT_MEMBERS = 5, 8
 NINETY_PERCENT = 1.645  # standard deviations of a normal distribution on either side
@@ -197,8 +197,8 @@ def _how(hardware: Hardware, seeds: int, members: int) -> str:
     if hardware.calibration and members:
         return (
             f"90 % intervals for a single run: {seeds} seeds, {members} near-equal fits, and "
-            f"what the calibration left unexplained ({hardware.calibration.scatter:.1%} of throughput figures, "
-            f"{hardware.calibration.scatter_other:.1%} of others)"
+            f"what the calibration left unexplained ({percent(hardware.calibration.scatter, 1)} of throughput figures, "
+            f"{percent(hardware.calibration.scatter_other, 1)} of others)"
         )
     if seeds > 1:
         return f"90 % intervals are the spread of {seeds} seeds alone; they do not contain the error of the constants"

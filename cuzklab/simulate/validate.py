@@ -13,6 +13,7 @@ from cuzklab.simulate.calibrate import tolerance
 from cuzklab.simulate.compare import DEFAULT_SEEDS, Comparison, compare_with_published, condition_key, simulate_rows
 from cuzklab.simulate.predict import interval
 from cuzklab.simulate.published import PublishedRow, load_published
+from cuzklab.units import percent
 
 Report = Callable[[float, str], None]
 THROUGHPUT_KINDS = ("batch_average", "steady_interval")  # as published
@@ -178,10 +179,11 @@ def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[st
         if line["median_error_share"] is not None:
             claim = (
                 f"{line['figures']}, {line['use']}: {line['rows']} rows, "
-                f"median error {line['median_error_share']:.1%}, largest {line['largest_error_share']:.1%}."
+                f"median error {percent(line['median_error_share'], 1)},"
+                f" largest {percent(line['largest_error_share'], 1)}."
             )
         else:
-            claim = f"{line['figures']}: {line['in_interval_share']:.0%} of {line['rows']} rows."
+            claim = f"{line['figures']}: {percent(line['in_interval_share'], 0)} of {line['rows']} rows."
         findings.append({"claim": claim, "sure": "simulated", "evidence": dict(line)})
     findings += [
         {"claim": f"{one.difference.words}: {one.verdict}.", "sure": "simulated", "evidence": one.to_json()}
@@ -196,7 +198,7 @@ def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[st
     ]
     comparisons = [one.comparison for one in validated]
     missed = [
-        f"{one.row.metric.kind.replace('_', ' ')} of {one.row.words} ({one.error:+.1%})"
+        f"{one.row.metric.kind.replace('_', ' ')} of {one.row.words} ({percent(one.error, 1, signed=True)})"
         for one, verdict in zip(comparisons, validated, strict=True)
         if verdict.met is False
     ]
@@ -207,8 +209,8 @@ def record(validated: Sequence[ValidatedRow], changes: Sequence[Any]) -> dict[st
     ]
     wrong = [one.difference.words for one in changes if one.verdict == "not reproduced"]
     sentence = (
-        f"{len(predicted)} predictions of throughput have a median error of {median(predicted):.1%} and a largest of "
-        f"{max(predicted):.1%}; missed: {', '.join(missed) or 'no row'}; "
+        f"{len(predicted)} predictions of throughput have a median error of {percent(median(predicted), 1)}"
+        f" and a largest of {percent(max(predicted), 1)}; missed: {', '.join(missed) or 'no row'}; "
         f"not reproduced: {', '.join(wrong) or 'no change'}."
     )
     return {

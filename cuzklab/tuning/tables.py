@@ -5,7 +5,7 @@ from typing import Any
 
 from cuzklab.tuning.ranking import Confirmed, Place
 from cuzklab.tuning.search import Tuning
-from cuzklab.units import format_size
+from cuzklab.units import format_size, percent
 
 ANY = "–"
 
@@ -19,7 +19,7 @@ def ranking_rows(places: Sequence[Place], several_machines: bool = False) -> lis
             **knob_columns(place.found, several_machines),
             "s/proof": f"{place.found.batch_average_s:.2f}",
             "90 % of runs": _interval(place.found),
-            "behind": ANY if place.rank == 1 else f"{round(100 * place.behind, 1) + 0.0:.1f} %",
+            "behind": ANY if place.rank == 1 else percent(place.behind, 1),
             "proofs/h": f"{place.found.proofs_per_hour:.1f}",
             **({"cost/proof": cost_words(place.found)} if priced else {}),
             "host peak": format_size(place.found.figures["peak_host_bytes"]),
@@ -140,7 +140,7 @@ def tiles(found: Tuning) -> list[tuple[str, str]]:
     if len(found.designs) > 1:
         second = found.designs[1]
         label = second.found.configuration.label
-        shown.append((f"{100 * second.behind:.1f} %", f"longer takes a proof with the next best design: {label}"))
+        shown.append((percent(second.behind, 1), f"longer takes a proof with the next best design: {label}"))
     return shown
 
 

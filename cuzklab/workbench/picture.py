@@ -13,7 +13,7 @@ from cuzklab.report.theme import colour_of_worker, colours_apart
 from cuzklab.simulate import Simulation
 from cuzklab.trace import Recorder
 from cuzklab.trace.metrics import CALL, KINDS
-from cuzklab.units import METRIC_KINDS, format_seconds, format_size, format_value
+from cuzklab.units import METRIC_KINDS, format_seconds, format_size, format_value, percent
 from cuzklab.workbench.packed import Column, Texts, places, reals
 
 _NS = 1e-9
@@ -217,7 +217,7 @@ def locks(recorder: Recorder, end_s: float) -> list[dict[str, Any]]:
                 "lock": name, "uses": len(times), "waited": sum(wait > 0 for wait, _ in times),
                 "wait_s": wait_s, "wait": format_seconds(wait_s),
                 "longest": format_seconds(max(wait for wait, _ in times) * _NS),
-                "held": f"{held_s / end_s:.1%}" if end_s else "0 %",
+                "held": percent(held_s / end_s, 1) if end_s else "0 %",
             }
         )  # fmt: skip
     return found

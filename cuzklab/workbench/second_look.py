@@ -15,6 +15,7 @@ from typing import Any
 
 from cuzklab import check as checker
 from cuzklab.analysis.occupancy import cause_named, idle, occupancy
+from cuzklab.analysis.phrases import sentence_case
 from cuzklab.errors import BadInput
 from cuzklab.policies import UnknownPolicy
 from cuzklab.profiles import load_workload
@@ -22,7 +23,7 @@ from cuzklab.simulate import Simulation, predict
 from cuzklab.stages import partition_sizes
 from cuzklab.trace import Run, RunInfo
 from cuzklab.trace.schema import TABLES
-from cuzklab.units import format_seconds, format_value, sizes_in_words
+from cuzklab.units import format_seconds, format_value, percent, sizes_in_words
 from cuzklab.workbench.design import Design, conditions_of, hardware_of, policy_of, simulated
 from cuzklab.workbench.patience import as_written
 
@@ -56,26 +57,26 @@ def limits(simulation: Simulation) -> dict[str, Any]:
     first = busy.iloc[0]
     causes = idle(run)
     causes = causes[causes["device"] == first["device"]]
-    rows = [["kernels run", "", format_seconds(first["kernel_busy_ns"] * 1e-9), f"{first['kernel_occupancy']:.1%}"]]
+    rows = [["kernels run", "", format_seconds(first["kernel_busy_ns"] * 1e-9), percent(first["kernel_occupancy"], 1)]]
     rows += [
         [
             f"idle: {cause_named(row.cause).idles}",
             row.explanation,
             format_seconds(row.time_ns * 1e-9),
-            f"{row.share:.1%}",
+            percent(row.share, 1),
         ]
         for row in causes.itertuples()
     ]
     if first["kernel_occupancy"] >= _BUSY:
         return {
-            "sentence": f"The device itself: kernels run {first['kernel_occupancy']:.0%} of the time.",
+            "sentence": f"The device itself: kernels run {percent(first['kernel_occupancy'], 0)} of the time.",
             "rows": rows,
         }
     inside = causes[~causes["cause"].isin(["ramp", "drain"])]
     largest = (inside if len(inside) else causes).iloc[0]
     owed = cause_named(largest["cause"]).owed_to
     return {
-        "sentence": f"{owed[0].upper()}{owed[1:]}: the device idles {largest['share']:.0%} of the batch for it.",
+        "sentence": f"{sentence_case(owed)}: the device idles {percent(largest['share'], 0)} of the batch for it.",
         "rows": rows,
     }
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from cuzklab.analysis.phrases import percent
-from cuzklab.units import format_seconds, format_size
+from cuzklab.units import format_seconds, format_size, percent
 
 MOST_ROWS = 40
 _SUFFIXES = ("ns", "bytes", "share", "ratio")

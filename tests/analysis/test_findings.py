@@ -231,7 +231,7 @@ def test_one_measured_run_of_each_resolves_nothing(tmp_path):
     ("mine", "theirs", "role", "words"),
     [
         ((1.0, 1.2, 1.1), (1.3, 1.6, 1.4), "supports", "it saves 21 % (medians of 3 and 3 runs; 7.7 % to 38 %"),
-        ((1.3, 1.6, 1.4), (1.0, 1.2, 1.1), "against", "it costs 27 % (medians of 3 and 3 runs; −60 % to −8.3 %"),
+        ((1.3, 1.6, 1.4), (1.0, 1.2, 1.1), "against", "it costs 27 % (medians of 3 and 3 runs; 8.3 % to 60 %"),
         (
             (1.0, 1.2, 1.5),
             (1.3, 1.6, 1.4),

@@ -249,7 +249,13 @@ def test_which_option_did_anything(tmp_path):
         optional(run, 0.200, threads=0, throttle=True),
     )  # fmt: skip
     (found,) = found_by("ablation", *runs)
-    assert "threads saves 5.0 %; throttle did nothing that can be told." in found.claim
+    assert found.claim == (
+        "Each option of phase10_ordered switched on alone, in the simulation with gw 2 on 40.0 GiB: threads=32 saves"
+        " 5.0 % of the batch average; throttle makes no difference that can be told from noise."
+    )
+    assert found.gist == "gains by threads=32 alone in the simulation with gw 2"
+    assert (found.figures[0].kind, round(found.figures[0].value, 3)) == ("share", 0.05)
+    assert found.figures[0].label == "of the batch average saved by threads=32 in the simulation with gw 2"
     assert {row["option"]: round(row["ratio"], 3) for row in found.evidence} == {"threads": 0.95, "throttle": 1.0}
 
 
@@ -261,7 +267,7 @@ def test_options_among_the_other_conditions_are_found_as_well(tmp_path):
         return with_figures(changed, "-".join(map(str, options.values())), batch_average=seconds)
 
     (found,) = found_by("ablation", flat(0.200, threads=0, throttle=False), flat(0.190, threads=32, throttle=False))
-    assert "threads saves 5.0 %" in found.claim
+    assert "threads=32 saves 5.0 %" in found.claim
     assert found_by("ablation", flat(0.200, threads=0, gw=2), flat(0.190, threads=32, gw=3)) == []
 
 

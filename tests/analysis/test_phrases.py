@@ -1,8 +1,6 @@
 """Sentences: what repeats is said once, sizes and shares read well."""
 
-import pytest
-
-from cuzklab.analysis.phrases import listing, merged, percent
+from cuzklab.analysis.phrases import listing, merged, rows_of
 from cuzklab.units import sizes_in_words
 
 
@@ -17,14 +15,10 @@ def test_clauses_that_begin_alike_are_joined():
     assert merged(["a b c d", "a b c d e"]) == ["a b c d", "a b c d e"]  # nothing would be left of the first
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0, "0 %"), (0.63, "63 %"), (0.042, "4.2 %"), (1, "100 %"), (-0.0712, "−7.1 %"), (0.0004, "under 0.1 %"),
-     (-0.0004, "over −0.1 %")],
-)  # fmt: skip
-def test_percent(share, text):
-    assert percent(share) == text
-
-
 def test_sizes_in_words():
     assert sizes_in_words("gpu0 d_bc 8589934592 B") == "gpu0 d_bc 8.00 GiB"
+
+
+def test_the_size_of_a_circuit_is_read_from_its_name():
+    assert rows_of("porep-shaped-20") == "2^20 rows"
+    assert rows_of("porep-32g") == "porep-32g"

@@ -7,7 +7,8 @@ import pytest
 
 from cuzklab.analysis import Case, Finding, find_all
 from cuzklab.analysis.registry import finding
-from cuzklab.analysis.verdict import verdict, verdict_json
+from cuzklab.analysis.verdict import grounds, verdict, verdict_json
+from cuzklab.trace import Run
 from cuzklab.units import GiB, Metric
 from tests.analysis.example import (
     example_case,
@@ -34,6 +35,36 @@ def test_phase_10_on_16_gib_is_reverted_with_its_reasons(tmp_path):
     )
     assert "phase9 already hides 95 % of b_g2_msm" in decided.sentence
     assert decided.would_change.startswith("a device with more memory: it works on 40.0 GiB, where it was measured")
+
+
+def test_a_verdict_says_on_which_cards_sizes_and_workers_it_rests(tmp_path):
+    decided = decide(example_case(tmp_path))
+    assert decided.basis == ("Live: example on an emulated device, gw 2; checked: example, 2 workers.")
+    assert decided.sentence.endswith(f". {decided.basis}")
+    assert decided.head == "Revert phase10_ordered on 16.0 GiB"
+    assert decided.sentence.startswith(f"{decided.head}: {decided.reasons[0]}; {decided.reasons[1]}")
+
+
+def test_a_real_card_that_plays_a_smaller_one_is_named_with_the_size_of_its_circuit(tmp_path):
+    run = phase10_roomy(tmp_path)
+    gpu = {"index": 0, "name": "NVIDIA H200", "vram_limit_bytes": GiB // 8}
+    facts = {**run.info.conditions, "backend": "cuda", "workload": "porep-shaped-20", "vram_equivalent_bytes": 16 * GiB}
+    live = Run(run.path, dataclasses.replace(run.info, devices=(gpu,), conditions=facts))
+    more = Run(run.path, dataclasses.replace(live.info, policy="phase9", conditions={**facts, "gw": 3}))
+    elsewhere = Run(run.path, dataclasses.replace(live.info, conditions={**facts, "vram_equivalent_bytes": 48 * GiB}))
+    case = Case("phase10_ordered", "phase9", (live, more, elsewhere), vram_bytes=16 * GiB)
+    assert grounds(case) == "Live: 2^20 rows on NVIDIA H200 that plays a card of 16.0 GiB, gw 2 and 3."
+
+
+def test_what_no_comparison_could_tell_is_said_beside_what_one_told(tmp_path):
+    runs = (
+        *(phase10_roomy(tmp_path, "simulated", gain_ms=2), phase9_like(tmp_path, "simulated", vram_bytes=40 * GiB)),
+        *(phase10_roomy(tmp_path), phase9_like(tmp_path, vram_bytes=40 * GiB)),
+    )
+    decided = decide(Case("phase10_ordered", "phase9", runs))
+    assert decided.decision == "keep"
+    assert decided.reasons[1] == "it was measured too few times to tell a gain in the live run with gw 2"
+    assert decided.reasons[-1] == "it works on 40.0 GiB"
 
 
 @pytest.mark.parametrize(("gain_ms", "decision"), [(2, "keep"), (0, "revert"), (-2, "revert")])

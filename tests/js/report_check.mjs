@@ -49,6 +49,12 @@ async function look(file, viewport, views) {
     found.push({ file, view, requests: [...requests], errors: [...errors], expected, ...(await page.evaluate(inspect)) });
     if (options.shots) await take(page, view, options.shots);
   }
+  if (viewport.width < 700) {
+    // As wide as the text of a printed A4 page: on paper nothing can be scrolled.
+    await page.setViewportSize({ width: 673, height: 950 });
+    await page.emulateMedia({ media: "print" });
+    found.push({ file, view: "print", ...(await page.evaluate(inspect)) });
+  }
   await context.close();
 }
 
@@ -94,11 +100,14 @@ function inspect() {
   const overflowing = [...document.querySelectorAll("body *")]
     .filter((element) => {
       const box = element.getBoundingClientRect();
-      return box.width && box.right > width + 1 && !element.closest(".skip, svg") && !scrolls(element);
+      return box.width && element.checkVisibility() && box.right > width + 1 && !element.closest(".skip, svg") && !scrolls(element);
     })
     .map((element) => `${element.tagName.toLowerCase()}.${element.className} ${element.textContent.trim().slice(0, 60)}`);
+  const unreachable = [...document.querySelectorAll(".cz-table, pre")]
+    .filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1 && box.tabIndex !== 0)
+    .map((box) => box.textContent.trim().slice(0, 60));
   return {
-    figures, overflowing, pageWidth: document.documentElement.scrollWidth, viewWidth: width,
+    figures, overflowing, unreachable, pageWidth: document.documentElement.scrollWidth, viewWidth: width,
     title: document.title, injected: document.querySelectorAll("img[onerror], script[src], iframe, object").length,
     text: document.querySelector("main").innerText,
   };

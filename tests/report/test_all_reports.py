@@ -11,7 +11,7 @@ import pytest
 
 from cuzklab.experiment import sources_digest
 from cuzklab.report import many, notebooks
-from tests.report.test_report import looked_at
+from tests.report.test_report import cut_on_paper, looked_at
 
 LIMIT_S = 1500
 
@@ -58,8 +58,11 @@ def test_a_page_carries_everything_and_a_table_for_each_figure(made, name):
 
 @pytest.mark.parametrize("name", [*sorted(notebooks()), many.INDEX])
 def test_a_browser_shows_every_page_whole(seen, name):
-    assert [view["view"] for view in seen[name]] == ["desktop", "phone"]
-    for view in seen[name]:
+    *screens, paper = seen[name]
+    assert [view["view"] for view in (*screens, paper)] == ["desktop", "phone", "print"]
+    assert cut_on_paper(paper) == []
+    for view in screens:
+        assert view["unreachable"] == []
         assert view["requests"] == []
         assert view["errors"] == []
         assert view["expected"] == len(view["figures"])

@@ -111,6 +111,11 @@ def looked_at(*pages: Path, dark: bool = True, timeout_s: float = 110) -> list[d
     return json.loads(done.stdout)
 
 
+def cut_on_paper(view: dict) -> list[str]:
+    """Tables and text wider than a printed page; figures are drawn anew for it, which only a printer asks for."""
+    return [cut for cut in view["overflowing"] if cut.startswith(("table", "td", "th", "tr", "pre"))]
+
+
 @pytest.fixture(scope="module")
 def seen(report):
     return {view["view"]: view for view in looked_at(report.written.html)}
@@ -130,4 +135,9 @@ def test_a_browser_shows_every_figure_and_asks_for_nothing(seen, view):
         assert figure["height"] > 100, figure
         assert figure["cut"] == [], figure
     assert page["overflowing"] == []
+    assert page["unreachable"] == []  # what scrolls sideways can be reached by keys
     assert page["pageWidth"] <= page["viewWidth"]
+
+
+def test_no_table_is_cut_on_paper(seen):
+    assert cut_on_paper(seen["print"]) == []

@@ -37,11 +37,12 @@ def test_everything_is_escaped_but_what_is_named_markup():
     shown = tables.table(frame, EVIL, markup=("badge",)) + tables.facts([(EVIL, EVIL)]) + tables.folded(EVIL, "")
     assert "<img" not in shown
     assert "</script" not in shown
-    assert "<td><b>safe</b></td>" in shown
+    assert "><b>safe</b></td>" in shown
 
 
 def test_numbers_stay_with_their_units():
     assert tables.prose("saves 0.1 % of 16.0 GiB in 3 steps <") == "saves 0.1\u00a0% of 16.0\u00a0GiB in 3 steps &lt;"
+    assert tables.prose("with gw 2 and pw 10") == "with gw\u00a02 and pw\u00a010"
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,22 @@ def test_markdown_gathers_headings_and_shows_html_as_text():
 
 def test_sizes_lose_decimals_that_say_nothing():
     assert [short_size(size) for size in (16 << 30, 4 << 20, 13 * 2**30 + 2**29)] == ["16 GiB", "4 MiB", "13.5 GiB"]
+
+
+def test_a_table_with_sentences_names_its_columns_in_every_cell_for_phones():
+    sentence = "It runs out of device memory within 21 steps, which a check of every schedule has proved."
+    frame = pd.DataFrame({"design": ["phase10"], "what": [sentence], "took_s": [3.2]})
+    shown = tables.table(frame, headings={"took": "took"})
+    assert shown.startswith('<div class="cz-table wordy">')
+    assert '<td data-label="design">phase10</td>' in shown
+    assert f'<td class="sentence" data-label="what">{sentence[:2]}' in shown
+    assert '<td class="number" data-label="took s">3.20</td>' in shown
+    plain = tables.table(frame[["design", "took_s"]])
+    assert plain.startswith('<div class="cz-table"><table>')
+    assert "data-label" not in plain
+
+
+def test_headings_of_a_hostile_trace_stay_text_in_labels():
+    shown = tables.table(pd.DataFrame({EVIL: ["x" * 60]}))
+    assert "<img" not in shown
+    assert shown.count('"') % 2 == 0

@@ -1,21 +1,17 @@
 """Which of the candidate's options did anything: runs that differ in one option only."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from cuzklab.analysis.case import RECORDED, Case
-from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare_repeated, differing
+from cuzklab.analysis.case import RECORDED, Case, figure
+from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare_repeated, turned
+from cuzklab.analysis.designs import options_of, options_words
 from cuzklab.analysis.findings.gain_over_baseline import alike_groups
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import listing, memory, percent, run_kind
+from cuzklab.analysis.phrases import listing, memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_value
+from cuzklab.units import format_value, percent
 
-_OF_THE_ENGINE = {
-    *("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "gpus", "vram_bytes", "vram_equivalent_bytes"),
-    *("workload", "hardware", "backend", "seed", "urgent", "capture", "margin_bytes", "report"),
-}
 _SMALLEST = 0.005  # a change of less than this did nothing that one would act on
 
 
@@ -40,23 +36,11 @@ def ablation(case: Case) -> Iterator[Finding]:
             yield _explained(case, limit_bytes, sorted(compared, key=lambda one: one[1].ratio))
 
 
-def _options(run: Run) -> Mapping[str, Any]:
-    """Live runs and simulations have a design's options among their conditions, a check has them together."""
-    conditions = run.info.conditions
-    if "options" in conditions:
-        return conditions["options"] or {}
-    return {name: value for name, value in conditions.items() if name not in _OF_THE_ENGINE}
-
-
 def _turned(case: Case, run: Run, other: Run) -> str:
     """The one option in which a run goes beyond another that leaves it off; empty where they differ otherwise."""
-    if (
-        run.info.origin != other.info.origin
-        or case.limit_bytes(run) != case.limit_bytes(other)
-        or not set(differing(run, other)) <= set(_options(run))
-    ):
+    if run.info.origin != other.info.origin or case.limit_bytes(run) != case.limit_bytes(other) or turned(run, other):
         return ""
-    mine, theirs = _options(run), _options(other)
+    mine, theirs = options_of(run), options_of(other)
     names = [name for name in mine if mine.get(name) != theirs.get(name)]
     return names[0] if len(names) == 1 and set(mine) == set(theirs) and not theirs[names[0]] else ""
 
@@ -69,23 +53,34 @@ def _explained(case: Case, limit_bytes: int | None, compared: list[tuple[str, Co
     run = compared[0][2]
     did = [one for one in compared if abs(one[1].gain) >= _SMALLEST and (one[1].resolved or not one[1].measured)]
     idle = [one for one in compared if one not in did]
-    told = listing(
-        f"{option} {'saves' if result.gain > 0 else 'costs'} {percent(abs(result.gain))}" for option, result, *_ in did
-    )
-    nothing = listing(option for option, *_ in idle)
-    kind = compared[0][1].candidate.kind
-    clauses = [told] if told else []
-    if nothing:
-        clauses.append(f"{nothing} {'did' if len(idle) == 1 else 'each did'} nothing that can be told")
+    kind = compared[0][1].candidate.kind.replace("_", " ")
+    where = run_kind(run, options=False)
+    clauses = []
+    if did:
+        clauses.append(
+            listing(
+                f"{_named(option, mine)} {'saves' if result.gain > 0 else 'costs'} {percent(abs(result.gain))}"
+                for option, result, mine, _ in did
+            )
+            + f" of the {kind}"
+        )
+    if idle:
+        names = listing(_named(option, mine) for option, _, mine, _ in idle)
+        clauses.append(f"{names} {'makes' if len(idle) == 1 else 'make'} no difference that can be told from noise")
     return Finding(
         id="ablation",
-        claim=f"Switched on one at a time in {run_kind(run)} of {case.candidate} {memory(limit_bytes)} ({kind}):"
+        claim=f"Each option of {case.candidate} switched on alone, in {where} {memory(limit_bytes)}:"
         f" {'; '.join(clauses)}.",
         role="context",
         certainty=certainty_of(*(one for _, _, *runs in compared for one in runs)),
-        figures=tuple(figure for _, result, *_ in compared for figure in (result.candidate, result.baseline)),
+        figures=(
+            *(figure(mine, "share", abs(result.gain),
+                     f"of the {kind} {'saved' if result.gain > 0 else 'added'} by {_named(option, mine)} in {where}")
+              for option, result, mine, _ in sorted(did, key=lambda one: -abs(one[1].gain))),
+            *(part for _, result, *_ in compared for part in (result.candidate, result.baseline)),
+        ),
         evidence=tuple(
-            {"option": option, "value": str(_options(mine)[option]), "kind": result.candidate.kind,
+            {"option": option, "value": str(options_of(mine)[option]), "kind": result.candidate.kind,
              "on": result.candidate.value, "off": result.baseline.value, "ratio": result.ratio,
              "ratio_low": result.low, "ratio_high": result.high, "unit": result.candidate.unit,
              "on_words": format_value(result.candidate.value, result.candidate.unit)}
@@ -95,5 +90,17 @@ def _explained(case: Case, limit_bytes: int | None, compared: list[tuple[str, Co
         would_change="options that act on each other: switched on together they may do what none does alone",
         subject=case.candidate,
         vram_bytes=limit_bytes,
-        gist=f"owes what it does to {listing(option for option, *_ in did) or 'none of its options'}",
+        gist=_gist(did, where),
     )  # fmt: skip
+
+
+def _named(option: str, run: Run) -> str:
+    """An option as it is switched on: ``throttle``, ``g2_threads=32``."""
+    return options_words({option: options_of(run)[option]})
+
+
+def _gist(did: list[tuple[str, Comparison, Run, Run]], where: str) -> str:
+    gains = listing(_named(option, run) for option, result, run, _ in did if result.gain > 0)
+    losses = listing(_named(option, run) for option, result, run, _ in did if result.gain < 0)
+    words = [f"gains by {gains} alone" if gains else "", f"loses by {losses} alone" if losses else ""]
+    return (" and ".join(filter(None, words)) or "gains by none of its options alone") + f" in {where}"

@@ -7,11 +7,11 @@ import pandas as pd
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.critical_path import critical_stages
 from cuzklab.analysis.frames import records
-from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import listing, memory, percent, run_kind
+from cuzklab.analysis.model import Finding, about
+from cuzklab.analysis.phrases import in_run, listing
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.01  # of the critical paths
 
@@ -32,18 +32,15 @@ def _explained(case: Case, run: Run, found: pd.DataFrame) -> Finding:
     parts = listing(f"{row['what']} {format_seconds(row['time_ns'] * 1e-9)}" for row in records(found, 3))
     return Finding(
         id="allocation_on_critical_path",
-        claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, calls for memory are"
+        claim=f"{in_run(run, case)}, calls for memory are"
         f" {percent(share)} of the critical paths of the proofs ({format_seconds(whole * 1e-9)}): {parts}.",
         role="context",
-        certainty=certainty_of(run),
         figures=(
             figure(run, "share", share, "calls for memory on the critical paths"),
             figure(run, "duration", whole * 1e-9, "calls for memory on the critical paths"),
         ),
         evidence=records(found, 12),
-        runs=(run.name,),
+        **about(run, case.limit_bytes(run)),
         would_change="buffers that are kept from one partition to the next, or pinned once",
-        subject=run.info.policy,
-        vram_bytes=case.limit_bytes(run),
         gist=f"has calls for memory on the critical path ({percent(share)})",
     )

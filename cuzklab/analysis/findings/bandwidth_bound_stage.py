@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from cuzklab.analysis.case import Case, figure
-from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import listing, memory, percent, run_kind
+from cuzklab.analysis.model import Finding, about
+from cuzklab.analysis.phrases import in_run, listing
 from cuzklab.analysis.registry import finding
 from cuzklab.analysis.stages import Contention, contention_of
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.10  # longer beside the most competitors than beside the fewest
 _SURE = 0.01  # level of the rank correlation
@@ -38,19 +38,16 @@ def _explained(case: Case, run: Run, stretched: list[Contention]) -> Finding:
     )  # fmt: skip
     return Finding(
         id="bandwidth_bound_stage",
-        claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, CPU stages take longer when"
+        claim=f"{in_run(run, case)}, CPU stages take longer when"
         f" more of them run, with a core for each: {told}. What they share is host memory.{known}",
         role="context",
-        certainty=certainty_of(run),
         figures=(
             figure(run, "share", worst.inflation, f"longer takes {worst.stage} beside the most competitors"),
             figure(run, "duration", worst.most_s, f"{worst.stage} beside the most competitors"),
             figure(run, "duration", worst.fewest_s, f"{worst.stage} beside the fewest"),
         ),
         evidence=tuple(one.to_json() for one in stretched),
-        runs=(run.name,),
+        **about(run, case.limit_bytes(run)),
         would_change="fewer threads of these stages at a time, or a host with more memory channels",
-        subject=run.info.policy,
-        vram_bytes=case.limit_bytes(run),
         gist=f"has CPU stages that host memory slows ({worst.stage} by {percent(worst.inflation)})",
     )

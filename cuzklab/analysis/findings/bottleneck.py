@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from cuzklab.analysis import occupancy
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import missing, records
-from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.model import Finding, about, certainty_of
+from cuzklab.analysis.phrases import memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 
 @finding
@@ -59,16 +59,13 @@ def _explained(case: Case, run: Run, device: dict[str, object]) -> Finding:
         id="bottleneck",
         claim=claim,
         role="context",
-        certainty=certainty_of(run),
         figures=(
             figure(run, "kernel_occupancy", device["kernel_occupancy"]),
             figure(run, "call_occupancy", device["call_occupancy"]),
             figure(run, "share", busy_share, "kernels between the first and the last"),
         ),
         evidence=(device, *records(causes)),
-        runs=(run.name,),
+        **about(run, case.limit_bytes(run)),
         would_change="other numbers of synthesis and GPU workers, or another ratio of host to device speed",
-        subject=run.info.policy,
-        vram_bytes=case.limit_bytes(run),
         gist=gist,
     )

@@ -9,10 +9,10 @@ from cuzklab.analysis.compare import JUDGED_BY, compare, unlike
 from cuzklab.analysis.frames import device_work
 from cuzklab.analysis.intervals import total, union
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.phrases import memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 
 @finding

@@ -6,6 +6,7 @@ import pandas as pd
 
 from cuzklab.analysis import vram
 from cuzklab.analysis.case import RECORDED, Case, figure
+from cuzklab.analysis.designs import design
 from cuzklab.analysis.frames import records, window
 from cuzklab.analysis.model import MAX_EVIDENCE_ROWS, Finding
 from cuzklab.analysis.phrases import (
@@ -13,7 +14,6 @@ from cuzklab.analysis.phrases import (
     failed_request,
     listing,
     memory,
-    options_of,
     run_kind,
     sentence_case,
     worker,
@@ -48,7 +48,7 @@ def design_infeasible_here(case: Case) -> Iterator[Finding]:
         peers = case.select(policy, RECORDED, limit_bytes=limit_bytes) if limit_bytes else ()
         yield Finding(
             id="design_infeasible_here",
-            claim=f"{policy}{options_of(run)} {what} {memory(limit_bytes)}; {schedule} {number} steps: "
+            claim=f"{design(run)} {what} {memory(limit_bytes)}; {schedule} {number} steps: "
             f"{_how(run)}.{_reproduced(peers, run.info.outcome, case)}",
             role=roles.get(policy, "context"),
             certainty="proved",

@@ -9,11 +9,11 @@ from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import RECORDED, Case, figure
 from cuzklab.analysis.frames import records, root, table
 from cuzklab.analysis.intervals import covered, intersection, union
-from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import counted, listing, memory, percent, run_kind, worker
+from cuzklab.analysis.model import Finding, about
+from cuzklab.analysis.phrases import counted, in_run, listing, run_kind, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.01  # of the time in calls: what makes less of a difference is told, but decides nothing
 
@@ -73,21 +73,19 @@ def _explained(case: Case, run: Run, stalls: pd.DataFrame) -> Finding:
     of_calls = f" ({percent(share)} of all call time)" if called else ""
     return Finding(
         id="device_wide_sync_under_lock",
-        claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, workers waited for the whole"
+        claim=f"{in_run(run, case)}, workers waited for the whole"
         f" device {counted(len(stalls), 'time')} while holding {listing(by_lock.index)} that another worker wanted,"
         f" which kept others waiting for {format_seconds(whole * 1e-9)}{of_calls}; the longest:"
         f" {worker(worst['holder'], run)} under {worst['lock']} for {format_seconds(worst['stalled_ns'] * 1e-9)}.",
         role="against" if matters else "context",
-        certainty=certainty_of(run),
         figures=(
             figure(run, "duration", whole * 1e-9, "lock wait behind device-wide waits"),
             figure(run, "count", len(stalls), "device-wide waits under a wanted lock"),
             *((figure(run, "share", share, "of call time"),) if called else ()),
         ),
         evidence=records(stalls, 12),
-        runs=(run.name,),
+        **about(run, case.limit_bytes(run)),
         would_change="stream-ordered allocation and free, or the device-wide call outside the lock",
-        subject=run.info.policy,
-        vram_bytes=case.limit_bytes(run),
-        gist=f"waits for the whole device under a lock that others want ({format_seconds(whole * 1e-9)})",
+        gist=f"waits for the whole device under a lock that others want in"
+        f" {run_kind(run, more=format_seconds(whole * 1e-9))}",
     )

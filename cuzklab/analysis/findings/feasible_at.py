@@ -37,24 +37,27 @@ def _tells(run: Run) -> bool:
 
 def _feasible(case: Case, limit_bytes: int, runs: list[Run]) -> Finding:
     checks = [run for run in runs if run.info.origin in CHECKED]
-    parts = []
+    parts: dict[str, list[str]] = {}  # what is told of runs, and which they are
     for group in alike_groups(case, runs):
         run = max(group, key=lambda one: peak.value if (peak := metric(one, "peak_vram")) else 0)
         if run in checks:
             covered = run.info.conditions
-            parts.append(f"every interleaving of {covered.get('workers', covered.get('gw', '?'))} workers is safe")
+            workers = covered.get("workers", covered.get("gw", "?"))
+            parts.setdefault("is safe", []).append(f"every interleaving of {workers} workers")
             continue
         peak, limit = metric(run, "peak_vram"), min(int(one["vram_limit_bytes"]) for one in run.info.devices)
         taken = f" (at most {format_size(peak.value)} of {format_size(limit)} in use)" if peak else ""
         again = f" {len(group)} times" if len(group) > 1 else ""
-        parts.append(f"{run_kind(run)} completed{again}{taken}")
+        parts.setdefault(f"completed{again}{taken}", []).append(run_kind(run))
+    shown = [f"{listing(merged(which))} {what}" for what, which in parts.items()]
     gains = [found for found in gain_over_baseline(case) if same_limit(found.vram_bytes, limit_bytes)]
     told = merged(found.gist for found in gains if found.figures)
     here = case.is_here(limit_bytes)
     return Finding(
         id="feasible_at",
-        claim=f"{case.candidate} works {memory(limit_bytes)}: {listing(parts)}"
-        + (f"; there it {listing(told)}." if told else "."),
+        claim=f"{case.candidate} works {memory(limit_bytes)}: {listing(shown)}"
+        # What it gains here stands in findings of its own; elsewhere nobody else tells it.
+        + (f"; there it {listing(told)}." if told and not here else "."),
         role="supports" if here else "context",
         certainty="proved" if checks else certainty_of(*runs),
         figures=tuple(peak for run in runs if (peak := metric(run, "peak_vram")) is not None),
@@ -67,5 +70,5 @@ def _feasible(case: Case, limit_bytes: int, runs: list[Run]) -> Finding:
         aspect="feasibility",
         subject=case.candidate,
         vram_bytes=limit_bytes,
-        gist=f"works {memory(limit_bytes)}" + (f", where it {listing(told)}" if told else ""),
+        gist=f"works {memory(limit_bytes)}" + (f", where it {listing(told)}" if told and not here else ""),
     )

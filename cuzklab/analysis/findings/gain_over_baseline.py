@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from cuzklab.analysis.case import RECORDED, Case
-from cuzklab.analysis.compare import JUDGED_BY, MIN_SAMPLES, Comparison, compare_repeated, differing, unlike
+from cuzklab.analysis.compare import JUDGED_BY, MIN_SAMPLES, Comparison, compare_repeated, turned, unlike
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import differences, memory, options_of, percent, run_kind
+from cuzklab.analysis.phrases import differences, memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import Metric, format_value
+from cuzklab.units import Metric, format_value, percent
 
 _OF_A_REPETITION = ("seed", "repeat")  # a simulation is repeated with another seed
 
@@ -29,7 +29,7 @@ def gain_over_baseline(case: Case) -> Iterator[Finding]:
         # The fairest baseline: the same device, then the fewest knobs turned.
         others = min(
             alike_groups(case, alike),
-            key=lambda some: (case.limit_bytes(some[0]) != limit_bytes, len(differing(run, some[0]))),
+            key=lambda some: (case.limit_bytes(some[0]) != limit_bytes, len(turned(run, some[0]))),
         )
         found = [result for kind in JUDGED_BY if (result := compare_repeated(group, others, kind)) is not None]
         if found:
@@ -68,16 +68,16 @@ def _incomparable(case: Case, run: Run, why: str) -> Finding:
 def _gain(case: Case, group: tuple[Run, ...], others: tuple[Run, ...], found: list[Comparison]) -> Finding:
     run, other = group[0], others[0]
     judged = found[0]
-    turned = differing(run, other)
+    knobs = turned(run, other)
     limit_bytes, other_limit_bytes = case.limit_bytes(run), case.limit_bytes(other)
     on_other = "" if other_limit_bytes == limit_bytes else f" {memory(other_limit_bytes)}"
     claim = (
-        f"{case.candidate}{options_of(run)} {memory(limit_bytes)} takes {_value(judged.candidate)}"
-        f" ({judged.candidate.kind}) in {run_kind(run)} where {case.baseline}{on_other} takes"
+        f"{case.candidate} {memory(limit_bytes)} takes {_value(judged.candidate)}"
+        f" ({_kind(judged)}) in {run_kind(run)} where {case.baseline}{on_other} takes"
         f" {_value(judged.baseline)}: it {_change(judged)}{_noise(judged)}."
     )
-    if turned:
-        claim += f" They differ in {differences(turned)}."
+    if knobs:
+        claim += f" They differ in {differences(knobs)}."
     role = "context" if not judged.resolved else "supports" if judged.gain > 0 else "against"
     return Finding(
         id="gain_over_baseline",
@@ -121,15 +121,25 @@ def _change(result: Comparison) -> str:
 def _noise(result: Comparison) -> str:
     if result.sampled == "runs":
         mine, theirs = result.samples
-        apart = f"{percent(1 - result.high)} to {percent(1 - result.low)} from run to run"
+        apart = f"{_between(result)} from run to run"
         span = f"medians of {mine} and {theirs} runs; {apart}"
         return f" ({span})" if result.resolved else f", which is below the noise ({span})"
     if result.measured:
         return f", but one run does not tell how much the next would differ; it takes {MIN_SAMPLES} of each"
     if result.low is None:
         return f", but {min(result.samples) + 1} {result.sampled} are too few to know the noise"
-    span = f"95 % interval {percent(1 - result.high)} to {percent(1 - result.low)} from the spread of {result.sampled}"
+    span = f"95 % interval {_between(result)} from the spread of {result.sampled}"
     return f" ({span})" if result.resolved else f", which is below the noise ({span})"
+
+
+def _between(result: Comparison) -> str:
+    """From where to where a saving, or a cost, may lie."""
+    ends = (1 - result.high, 1 - result.low) if result.gain >= 0 else (result.low - 1, result.high - 1)
+    return " to ".join(percent(end) for end in ends)
+
+
+def _kind(result: Comparison) -> str:
+    return result.candidate.kind.replace("_", " ")
 
 
 def _too_few(result: Comparison) -> bool:
@@ -141,5 +151,5 @@ def _gist(result: Comparison, run: Run) -> str:
     if _too_few(result):
         return f"was measured too few times to tell a gain in {run_kind(run)}"
     if not result.resolved:
-        return f"gains nothing that can be told from noise in {run_kind(run)} ({_change(result)})"
+        return f"gains nothing that can be told from noise in {run_kind(run, more=_change(result))}"
     return f"{_change(result)} in {run_kind(run)}"

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from cuzklab.analysis.case import RECORDED, Case, metric
-from cuzklab.analysis.compare import compare_repeated, differing, unlike
+from cuzklab.analysis.compare import compare_repeated, turned, unlike
 from cuzklab.analysis.findings.gain_over_baseline import alike_groups
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import differences, percent, run_kind
+from cuzklab.analysis.phrases import differences, run_kind
 from cuzklab.analysis.registry import finding
-from cuzklab.units import format_size
+from cuzklab.units import format_size, percent
 
 _KIND = "peak_host"
 _MATTERS = 0.03
@@ -24,24 +24,24 @@ def host_memory_saved(case: Case) -> Iterator[Finding]:
             other
             for other in case.select(case.baseline, (run.info.origin,), ("ok",))
             if not unlike(run, other)
-            and not _FILLS_MEMORY & set(differing(run, other))
+            and not _FILLS_MEMORY & set(turned(run, other))
             and case.limit_bytes(other) == case.limit_bytes(run)
             and metric(other, _KIND)
         ]
         if not others:
             continue
-        baseline = min(alike_groups(case, others), key=lambda some: len(differing(run, some[0])))
+        baseline = min(alike_groups(case, others), key=lambda some: len(turned(run, some[0])))
         result = compare_repeated(group, baseline, _KIND)
         if result is None or abs(result.gain) < _MATTERS:
             continue
         saved = result.gain > 0
-        turned = differing(run, baseline[0])
+        knobs = turned(run, baseline[0])
         yield Finding(
             id="host_memory_saved",
             claim=f"{case.candidate} needs {format_size(result.candidate.value)} of host memory at its peak in"
             f" {run_kind(run)}, {case.baseline} {format_size(result.baseline.value)}: {percent(abs(result.gain))}"
             f" {'less' if saved else 'more'}."
-            + (f" They differ in {differences(turned)}." if turned else ""),
+            + (f" They differ in {differences(knobs)}." if knobs else ""),
             role="supports" if saved else "context",
             certainty=certainty_of(run, baseline[0]),
             figures=(result.candidate, result.baseline),

@@ -6,11 +6,11 @@ from cuzklab.analysis import locks
 from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import records
-from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind, worker
+from cuzklab.analysis.model import Finding, about
+from cuzklab.analysis.phrases import in_run, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MOST_PAIRS = 12
 
@@ -32,7 +32,7 @@ def _explained(case: Case, run: Run) -> Finding:
     every = calls(run)
     called, waited = int(every["duration_ns"].sum()), int(every["lock_wait_ns"].sum())
     claim = (
-        f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, {worst['contended']} of"
+        f"{in_run(run, case)}, {worst['contended']} of"
         f" {worst['uses']} requests for {worst['lock']} ({percent(worst['contended_share'])}) found it held and waited"
         f" {format_seconds(worst['wait_total_ns'] * 1e-9)} altogether; it was held {percent(worst['held_share'])} of"
         " the time"
@@ -55,12 +55,9 @@ def _explained(case: Case, run: Run) -> Finding:
         id="lock_contention",
         claim=claim + ".",
         role="context",
-        certainty=certainty_of(run),
         figures=tuple(figures),
         evidence=records(locks.contention(run), 4) + records(pairs, _MOST_PAIRS),
-        runs=(run.name,),
+        **about(run, case.limit_bytes(run)),
         would_change="fewer workers, or less work under the lock",
-        subject=run.info.policy,
-        vram_bytes=case.limit_bytes(run),
         gist=f"spends {percent(waited / called) if called else 'time'} of its calls waiting for locks",
     )

@@ -9,11 +9,11 @@ from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import as_set, cpu_work, device_work, records, root, table
 from cuzklab.analysis.intervals import Intervals, difference, intersection, merge, total, union
-from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import listing, memory, percent, run_kind, worker
+from cuzklab.analysis.model import Finding, about
+from cuzklab.analysis.phrases import in_run, listing, run_kind, worker
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.01  # of the time in calls
 _WORSE = 1.1  # times as much a call as under the baseline
@@ -94,21 +94,18 @@ def _explained(case: Case, run: Run, needless: pd.DataFrame, share: float, again
     top = records(needless, 1)[0]
     return Finding(
         id="lock_held_without_need",
-        claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, "
+        claim=f"{in_run(run, case)}, "
         f"{listing(sorted(needless['lock'].unique()))} was held and wanted for {format_seconds(whole * 1e-9)}"
         f" ({percent(share)} of all call time) while its holder used neither the device nor its memory"
         + (f", but was in {doing}" if doing else "")
         + f"; the most by {worker(top['holder'], run)} ({format_seconds(top['time_ns'] * 1e-9)}).",
         role="against" if against else "context",
-        certainty=certainty_of(run),
         figures=(
             figure(run, "share", share, "of call time a lock is held, wanted, and not needed"),
             figure(run, "duration", whole * 1e-9, "lock held and wanted, not needed"),
         ),
         evidence=records(needless, 12),
-        runs=(run.name,),
+        **about(run, case.limit_bytes(run)),
         would_change="the lock taken after that work, or given back before it",
-        subject=run.info.policy,
-        vram_bytes=case.limit_bytes(run),
-        gist=f"holds its lock {percent(share)} of its call time over work that does not need it",
+        gist=f"holds its lock {percent(share)} of its call time over work that does not need it in {run_kind(run)}",
     )

@@ -6,10 +6,10 @@ from cuzklab.analysis import overlap
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import missing, records, window
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.phrases import memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _STAGES = ("prep_msm", "b_g2_msm")
 _JUDGED = "b_g2_msm"

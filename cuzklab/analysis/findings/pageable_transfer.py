@@ -8,11 +8,11 @@ from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import as_set, device_work, window
 from cuzklab.analysis.intervals import difference, total, union
-from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.model import Finding, about
+from cuzklab.analysis.phrases import in_run, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds, format_size
+from cuzklab.units import format_seconds, format_size, percent
 
 _BETWEEN_HOST_AND_DEVICE = ("h2d", "d2h")
 _MATTERS = 0.01  # of the wall time
@@ -48,12 +48,11 @@ def _explained(
     beside = f", pinned ones at {format_size(rates[True])}/s" if rates[True] else ""
     return Finding(
         id="pageable_transfer",
-        claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, {format_size(moved)} of"
+        claim=f"{in_run(run, case)}, {format_size(moved)} of"
         f" {format_size(whole)} ({percent(moved / max(whole, 1))}) were copied from or to pageable memory, at"
         f" {format_size(rates[False])}/s{beside}; no kernel ran during {format_seconds(idle * 1e-9)} of it"
         f" ({percent(share)} of the wall time).",
         role="against" if against else "context",
-        certainty=certainty_of(run),
         figures=(
             figure(run, "share", share, "of the wall time the device idles on pageable copies"),
             figure(run, "size", moved, "copied from or to pageable memory"),
@@ -62,11 +61,10 @@ def _explained(
             {"copies": len(pageable), "bytes": moved, "bytes_per_s": rates[False], "idle_ns": idle},
             {"copies": len(rows) - len(pageable), "bytes": whole - moved, "bytes_per_s": rates[True], "idle_ns": None},
         ),
-        runs=(run.name,),
+        **about(run, case.limit_bytes(run)),
         would_change="buffers that are pinned before they are copied",
-        subject=run.info.policy,
-        vram_bytes=case.limit_bytes(run),
-        gist=f"copies {format_size(moved)} from pageable memory while the device idles {percent(share)} of the time",
+        gist=f"copies {format_size(moved)} from pageable memory while the device idles {percent(share)} of the time in"
+        f" {run_kind(run)}",
     )  # fmt: skip
 
 

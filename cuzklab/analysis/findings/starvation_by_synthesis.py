@@ -6,11 +6,11 @@ from cuzklab.analysis import occupancy
 from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import Case, figure
 from cuzklab.analysis.frames import cpu_work
-from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.model import Finding, about
+from cuzklab.analysis.phrases import in_run
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_seconds
+from cuzklab.units import format_seconds, percent
 
 _MATTERS = 0.05  # of the time between the first and the last kernel
 _STAGE = "synthesis"
@@ -49,16 +49,13 @@ def _explained(case: Case, run: Run, bound: occupancy.Binding, starved_ns: int) 
         evidence |= {"syntheses": len(work), "synthesis_median_ns": median_ns, "synthesised_a_second": rate}
     return Finding(
         id="starvation_by_synthesis",
-        claim=f"In {run_kind(run)} of {run.info.policy} {memory(case.limit_bytes(run))}, GPU {bound.device} idles"
+        claim=f"{in_run(run, case)}, GPU {bound.device} idles"
         f" {percent(share)} of the time between its first and its last kernel ({format_seconds(starved_ns * 1e-9)})"
         f" because no synthesised partition is queued.{supply}",
         role="context",
-        certainty=certainty_of(run),
         figures=tuple(figures),
         evidence=(evidence,),
-        runs=(run.name,),
+        **about(run, case.limit_bytes(run)),
         would_change="faster or more syntheses: more of their workers, or more bandwidth of host memory for them",
-        subject=run.info.policy,
-        vram_bytes=case.limit_bytes(run),
         gist=f"starves the device {percent(share)} of the time for want of synthesised partitions",
     )

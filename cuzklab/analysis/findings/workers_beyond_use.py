@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from cuzklab.analysis import locks
 from cuzklab.analysis.calls import calls
 from cuzklab.analysis.case import RECORDED, Case, figure
-from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare_repeated, differing
+from cuzklab.analysis.compare import JUDGED_BY, Comparison, compare_repeated, turned
+from cuzklab.analysis.designs import options_of
 from cuzklab.analysis.findings.gain_over_baseline import alike_groups
 from cuzklab.analysis.model import Finding, certainty_of
-from cuzklab.analysis.phrases import memory, percent, run_kind
+from cuzklab.analysis.phrases import memory, run_kind
 from cuzklab.analysis.registry import finding
 from cuzklab.trace import Run
-from cuzklab.units import format_value
+from cuzklab.units import format_value, percent
 
 _WORTH = 0.01  # a worker more that saves less than this is of no use
 
@@ -38,8 +39,8 @@ def _only_workers_differ(case: Case, more: Run, fewer: Run) -> bool:
     return (
         more.info.origin == fewer.info.origin
         and case.limit_bytes(more) == case.limit_bytes(fewer)
-        and set(differing(more, fewer)) == {"gw"}
-        and more.info.conditions.get("options") == fewer.info.conditions.get("options")
+        and set(turned(more, fewer)) == {"gw"}
+        and options_of(more) == options_of(fewer)
         and _workers(more) > _workers(fewer)
     )
 

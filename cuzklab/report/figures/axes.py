@@ -1,6 +1,6 @@
 """What figures share: units of time, names and order of workers, and the answer of a figure without data."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cuzklab.analysis.frames import missing, window
 from cuzklab.report import theme
-from cuzklab.report.naming import label
+from cuzklab.report.naming import label, labels
 from cuzklab.report.tables import number
 from cuzklab.trace import Run
 from cuzklab.units import GiB, KiB, MiB
@@ -115,6 +115,29 @@ def stacked_bar(y: Iterable[str], x: Iterable[float], name: str, colour: str, pa
 def shares_text(shares: Iterable[float]) -> list[str]:
     """Percentages as the text of bars; parts that have no room for it get none."""
     return [f"{share:.0f} %" if share >= 4 else "" for share in shares]
+
+
+def bar_names(runs: Sequence[Run]) -> list[str]:
+    """The names of bars that are runs: a design with options takes up to three lines."""
+    return [theme.wrapped(name, width=24, lines=3) for name in labels(runs)]
+
+
+def share_bar(y: Iterable[str], shares: list[float], name: str, colour: str, pattern: str) -> go.Bar:
+    """A part of each run's bar, in per cent of the whole; it says its share where there is room, and when hovered."""
+    hover = f"%{{y}}<br><b>{name}</b>: %{{x:.1f}} %<extra></extra>"
+    return stacked_bar(y, shares, name, colour, pattern, text=shares_text(shares), hovertemplate=hover)
+
+
+def layout_of_shares(title: str, subtitle: str, description: str, names: Sequence[str], whole: str) -> dict[str, Any]:
+    """The layout of stacked bars that each fill a whole: one a run, the first on top."""
+    bar_px = 54 if any(name.count("<br>") > 1 for name in names) else 40
+    return titled(
+        title, subtitle, description, 150 + bar_px * len(names),
+        barmode="stack",
+        xaxis={"title": theme.axis_title(f"share of {whole} (%)"), "range": [0, 100]},
+        yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
+        legend={"traceorder": "normal"},
+    )  # fmt: skip
 
 
 def titled(title: str, subtitle: str, description: str, height: int, **more: Any) -> dict[str, Any]:

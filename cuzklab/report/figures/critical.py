@@ -6,8 +6,7 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis.critical_path import HOST, critical_stages
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent, shares_text, stacked_bar, titled
-from cuzklab.report.naming import labels
+from cuzklab.report.figures.axes import Absent, bar_names, layout_of_shares, share_bar
 from cuzklab.trace import Run
 
 _MOST_PARTS = 12  # the rest is one part
@@ -26,7 +25,7 @@ def critical_paths(runs: Sequence[Run]) -> go.Figure | Absent:
         for row in stages.itertuples():
             weight[row.kind, row.what] = weight.get((row.kind, row.what), 0.0) + row.share
     parts = sorted(weight, key=weight.get, reverse=True)[:_MOST_PARTS]
-    names = [theme.wrapped(name) for name in labels([run for run, _ in drawn])]
+    names = bar_names([run for run, _ in drawn])
     figure = go.Figure()
     for part in [*parts, None]:
         shares = [
@@ -41,21 +40,14 @@ def critical_paths(runs: Sequence[Run]) -> go.Figure | Absent:
         name = theme.plain(f"waiting ({kind.removeprefix('wait:').replace('_', ' ')}) {what}" if waits else what)
         colour = theme.WAIT if waits or not part else theme.STAGE_COLOURS["upload"] if kind == "transfer" else (
             theme.colour_of_stage(what))  # fmt: skip
-        hover = f"%{{y}}<br><b>{name}</b>: %{{x:.1f}} %<extra></extra>"
         pattern = "/" if waits else _PATTERN.get(kind, "")
-        figure.add_trace(
-            stacked_bar(names, shares, name, colour, pattern, text=shares_text(shares), hovertemplate=hover)
-        )
+        figure.add_trace(share_bar(names, shares, name, colour, pattern))
     figure.update_layout(
-        titled(
+        layout_of_shares(
             "What proofs wait for in the end",
             "Critical paths of all proofs: only what is on them could make a proof end earlier.",
             "Share of each stage and wait in the critical paths of the proofs of each run.",
-            150 + 40 * len(drawn),
-            barmode="stack",
-            xaxis={"title": theme.axis_title("share of the critical paths (%)"), "range": [0, 100]},
-            yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
-            legend={"traceorder": "normal"},
+            names, "the critical paths",
         )
-    )
+    )  # fmt: skip
     return figure

@@ -6,8 +6,7 @@ import plotly.graph_objects as go
 
 from cuzklab.analysis import occupancy
 from cuzklab.report import theme
-from cuzklab.report.figures.axes import Absent, shares_text, stacked_bar, titled
-from cuzklab.report.naming import labels
+from cuzklab.report.figures.axes import Absent, bar_names, layout_of_shares, share_bar
 from cuzklab.trace import Run
 
 # cause of idling -> its name here, its colour: that of the stage which is waited for, where there is one
@@ -34,30 +33,21 @@ def device_time(runs: Sequence[Run]) -> go.Figure | Absent:
     drawn = [(run, used, idle) for run, used, idle in drawn if len(used)]
     if not drawn:
         return Absent("No figure of where the devices' time goes: no kernel ran in any of these runs.")
-    names = [theme.wrapped(name) for name in labels([run for run, _, _ in drawn])]
+    names = bar_names([run for run, _, _ in drawn])
     figure = go.Figure()
     busy = [used["kernel_occupancy"].mean() * 100 for _, used, _ in drawn]
-    figure.add_trace(_part(names, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))
+    figure.add_trace(share_bar(names, busy, "kernels running", theme.STAGE_COLOURS["h_msm"], ""))
     for cause in [*occupancy.CAUSES, occupancy.UNATTRIBUTED]:
         shares = [idle.loc[idle["cause"] == cause, "share"].sum() / len(used) * 100 for _, used, idle in drawn]
         if any(shares):
             name, colour = _CAUSES.get(cause, (cause.replace("_", " "), theme.WAIT))
-            figure.add_trace(_part(names, shares, name, colour, "/"))
+            figure.add_trace(share_bar(names, shares, name, colour, "/"))
     figure.update_layout(
-        titled(
+        layout_of_shares(
             "Where the device's time goes",
             "Share of each run's wall time. Hatched: no kernel runs, by cause; each idle moment has one cause.",
             "Share of wall time in which kernels run, and causes of idle time, for each run.",
-            150 + 40 * len(drawn),
-            barmode="stack",
-            xaxis={"title": theme.axis_title("share of wall time (%)"), "range": [0, 100]},
-            yaxis={"autorange": "reversed", "ticks": "", "showgrid": False},
-            legend={"traceorder": "normal"},
+            names, "wall time",
         )
-    )
+    )  # fmt: skip
     return figure
-
-
-def _part(names: list[str], shares: Sequence[float], name: str, colour: str, pattern: str) -> go.Bar:
-    hover = f"%{{y}}<br><b>{name}</b>: %{{x:.1f}} %<extra></extra>"
-    return stacked_bar(names, shares, name, colour, pattern, text=shares_text(shares), hovertemplate=hover)

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from cuzklab.report import theme
 from cuzklab.report.figures.axes import Absent, size_scale, titled
 from cuzklab.report.tables import number
+from cuzklab.units import percent
 
 # Slower than the baseline is warm, faster cool, all light enough for dark text on any page.
 _DIVERGING = ((0.0, "#E79A5B"), (0.5, "#E8EAED"), (1.0, "#6FAEDC"))
@@ -179,6 +180,6 @@ def _cell_words(cell: Mapping[str, Any], baseline: str) -> str:
         return f"cannot run: {theme.plain(cell['why'], 90)}"
     words = f"{cell['batch_average_s']:.2f} s/proof with {cell['gw']} GPU worker{'s' if cell['gw'] > 1 else ''}"
     if cell["gain"] is not None:
-        words += f"<br>{100 * cell['gain']:+.1f} % of {theme.plain(baseline)}'s throughput"
+        words += f"<br>{percent(cell['gain'], 1, signed=True)} of {theme.plain(baseline)}'s throughput"
         words += "" if cell["resolved"] else ", not told apart"
     return words + (f"<br>{theme.plain(cell['why'], 90)}" if cell["why"] else "")

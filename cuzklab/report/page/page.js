@@ -10,10 +10,14 @@
   // Before the figures: phones start with the list of contents closed.
   const contents = document.querySelector(".contents details");
   const wide = matchMedia("(min-width: 75rem)");
-  const fold = () => { contents.open = wide.matches; };
+  const fold = () => {
+    contents.open = wide.matches;
+    contents.querySelector("summary").tabIndex = wide.matches ? -1 : 0; // beside the text there is nothing to fold
+  };
   wide.addEventListener("change", fold);
   fold();
   followReading();
+  reachByKeys();
 
   if (!plots.length) return;
   try {
@@ -112,6 +116,32 @@
     plot.textContent = message;
     const table = plot.closest(".cz-figure")?.querySelector("details");
     if (table) table.open = true;
+  }
+
+  // What scrolls sideways can be scrolled by keys, and what a link leads to is opened first.
+  function reachByKeys() {
+    const mark = () => {
+      for (const box of document.querySelectorAll(".cz-table, pre")) {
+        if (box.checkVisibility() && box.scrollWidth > box.clientWidth + 1) {
+          box.tabIndex = 0;
+          box.setAttribute("role", "region");
+          box.setAttribute("aria-label", box.querySelector("caption")?.textContent ?? "wide text");
+        } else for (const name of ["tabindex", "role", "aria-label"]) box.removeAttribute(name);
+      }
+    };
+    const show = () => {
+      const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      if (!place) return;
+      const closed = [];
+      for (let box = place.closest("details"); box; box = box.parentElement.closest("details")) if (!box.open) closed.push(box);
+      for (const box of closed) box.open = true;
+      if (closed.length) place.scrollIntoView();
+    };
+    addEventListener("resize", mark);
+    addEventListener("hashchange", show);
+    document.addEventListener("toggle", mark, true);
+    mark();
+    show();
   }
 
   // Marks in the list of contents which section is being read.

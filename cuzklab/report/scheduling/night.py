@@ -18,7 +18,7 @@ from cuzklab.report.scheduling.log import Entry, Log
 from cuzklab.report.scheduling.plan import Schedule
 from cuzklab.report.write import Report, notebook_of, write_report
 from cuzklab.trace.store import list_runs
-from cuzklab.units import format_value
+from cuzklab.units import format_value, percent, percent_range
 
 SCHEDULED = "scheduled"  # folder of a store that holds what schedules made
 LOG = "log.jsonl"
@@ -144,11 +144,9 @@ def in_words(one: SeriesJudgement) -> str:
     level = format_value(one.level, one.unit)
     if judgement.state == "too short":
         return f"{name} {level}: {judgement.baseline} runs before it, too few to judge"
-    change = f"{100 * abs(judgement.effect):.1f} % {more if judgement.effect > 0 else less}"
+    change = f"{percent(abs(judgement.effect), 1)} {more if judgement.effect > 0 else less}"
     before = format_value(one.baseline_level, one.unit)
-    interval = (
-        "" if judgement.low is None else f", 95 % interval {100 * judgement.low:+.1f} to {100 * judgement.high:+.1f} %"
-    )
+    interval = "" if judgement.low is None else f", 95 % interval {percent_range(judgement.low, judgement.high)}"
     runs = f"{judgement.candidates} runs against {judgement.baseline}"
     return f"{name} is {change} ({level}, before {before}; {runs}{interval})"
 

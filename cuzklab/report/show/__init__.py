@@ -22,17 +22,17 @@ from cuzklab.report.show.attribution import (
     stage_comparison,
 )
 from cuzklab.report.show.blocked import blame
-from cuzklab.report.show.conclusions import findings, summary, verdict
+from cuzklab.report.show.conclusions import findings, headline, summary, verdict
 from cuzklab.report.show.conditions import program, provenance, setup
-from cuzklab.report.show.kernels import conclude_kernels, roofline, trial
+from cuzklab.report.show.kernels import conclude_kernels, furthest, roofline, trial
 from cuzklab.report.show.predictions import metrics, published
 from cuzklab.report.show.runs import checks, counterexample, device_time, lock_table, memory, overlaps, run, timeline
 from cuzklab.report.show.sampled import stacks
 
 __all__ = [
-    "against_baseline", "blame", "capacity", "capture", "checks", "conclude_kernels", "contention", "counterexample",
-    "critical_path", "device_time", "findings", "fits", "history", "lock_orders", "lock_table", "memory", "metrics",
-    "of_run", "overlaps", "predicted", "program", "provenance", "published", "queues", "roofline", "run", "scores",
-    "setup", "stacks", "stage_comparison", "summary", "timeline", "trial", "tuning",
-    "verdict",
+    "against_baseline", "blame", "capacity", "capture", "checks", "conclude_kernels", "contention",
+    "counterexample", "critical_path", "device_time", "findings", "fits", "furthest", "headline", "history",
+    "lock_orders", "lock_table", "memory", "metrics", "of_run", "overlaps", "predicted", "program", "provenance",
+    "published", "queues", "roofline", "run", "scores", "setup", "stacks", "stage_comparison", "summary",
+    "timeline", "trial", "tuning", "verdict",
 ]  # fmt: skip

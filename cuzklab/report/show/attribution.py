@@ -6,17 +6,18 @@ import pandas as pd
 
 from cuzklab.analysis import compare_stages, lock_order, queueing, stages, vram_fit
 from cuzklab.analysis import critical_path as paths
-from cuzklab.analysis.compare import JUDGED_BY, compare_repeated, differing, unlike
-from cuzklab.analysis.phrases import differences
+from cuzklab.analysis.compare import JUDGED_BY, compare_repeated, turned, unlike
+from cuzklab.analysis.phrases import counted, differences
 from cuzklab.report import display, figures, tables
 from cuzklab.report.display import badge
-from cuzklab.report.naming import label
+from cuzklab.report.naming import kind_name, label
 from cuzklab.report.postmortem import PostMortem, large
 from cuzklab.report.show.words import SURE_BY_ORIGIN
 from cuzklab.trace import Run
 from cuzklab.units import format_size, format_value
 
 _MOST_ROWS = 40
+_MOST_OPEN = 3  # tables of one kind; more are folded
 
 
 def of_run(run: Run) -> None:
@@ -56,7 +57,7 @@ def lock_orders(run: Run) -> None:
     display.table(
         convoys.drop(columns=["start_ns", "end_ns"]).assign(lasted_ns=convoys["end_ns"] - convoys["start_ns"]),
         "Stretches in which a lock went from worker to worker with the next one always waiting.",
-        fold=f"Table: {len(convoys)} convoys",
+        fold=f"Table: {counted(len(convoys), 'convoy')}",
     )
 
 
@@ -80,15 +81,15 @@ def fits(run: Run) -> None:
     display.table(vram_fit.owners(run), "Device memory by worker.", fold="Table: device memory by worker")
 
 
-def stage_comparison(candidate: Run, baseline: Run) -> None:
+def stage_comparison(candidate: Run, baseline: Run, *, folded: bool = False) -> None:
     """Two runs by stage with intervals, or why they cannot be compared, and in which conditions they differ."""
     try:
         rows = compare_stages.by_stage(candidate, baseline)
     except compare_stages.NotComparable as error:
         display.markup(f'<p class="cz-absent">{tables.escape(error)}.</p>')
         return
-    turned = differing(candidate, baseline)
-    note = f" They differ in {differences(turned)}." if turned else ""
+    knobs = turned(candidate, baseline)
+    note = f" They differ in {differences(knobs)}." if knobs else ""
     shown = rows.drop(columns=["low", "high", "resolved"]).assign(
         change_share=rows["ratio"] - 1, low_share=rows["low"] - 1, high_share=rows["high"] - 1,
         certain=["yes" if row.resolved else "no" for row in rows.itertuples()],
@@ -99,16 +100,20 @@ def stage_comparison(candidate: Run, baseline: Run) -> None:
         f" from a bootstrap over partitions.{note}",
         headings={"count": "partitions", "baseline_count": "in the baseline", "baseline_mean_ns": "baseline's mean",
                   "mean_ns": "mean", "low_share": "from", "high_share": "to", "certain": "beyond chance"},
+        fold=f"Table: stages of {label(candidate)} against {label(baseline)}" if folded else "",
     )  # fmt: skip
 
 
 def against_baseline(post: PostMortem, runs: Sequence[Run]) -> None:
     """Each completed run of the candidate beside the nearest of the baseline, stage by stage."""
     done = [run for run in runs if run.info.outcome == "ok"]
-    for run in (one for one in done if one.info.policy == post.case.candidate):
+    candidates = [one for one in done if one.info.policy == post.case.candidate]
+    for run in candidates:
         others = [one for one in done if one.info.policy == post.case.baseline and one.info.origin == run.info.origin]
         if others:
-            stage_comparison(run, min(others, key=lambda one: _distance(post, run, one)))
+            stage_comparison(
+                run, min(others, key=lambda one: _distance(post, run, one)), folded=len(candidates) > _MOST_OPEN
+            )
 
 
 def contention(run: Run) -> None:
@@ -137,7 +142,7 @@ def predicted(post: PostMortem, origin: str = "simulated") -> None:
             result = compare_repeated(runs, alike, kind)
             if result is not None:
                 rows.append(
-                    {"candidate": name, "baseline": label(near), "figure": kind.replace("_", " "),
+                    {"candidate": name, "baseline": label(near), "figure": kind_name(kind),
                      "predicted": large(result.candidate), "baseline's": large(result.baseline),
                      "saving_share": result.gain}
                 )  # fmt: skip
@@ -153,7 +158,7 @@ def predicted(post: PostMortem, origin: str = "simulated") -> None:
 def _distance(post: PostMortem, run: Run, other: Run) -> int:
     """How many knobs differ between two runs; another device is further than any of them."""
     elsewhere = post.case.limit_bytes(run) != post.case.limit_bytes(other)
-    return len(differing(run, other)) + 100 * elsewhere
+    return len(turned(run, other)) + 100 * elsewhere
 
 
 def scores(predicted: Run, measured: Run) -> None:
@@ -164,7 +169,7 @@ def scores(predicted: Run, measured: Run) -> None:
         display.markup(f'<p class="cz-absent">{tables.escape(error)}.</p>')
         return
     rows = [
-        {"figure": one.label or one.kind.replace("_", " "), "predicted": format_value(one.predicted, one.unit),
+        {"figure": one.label or kind_name(one.kind), "predicted": format_value(one.predicted, one.unit),
          "measured": format_value(one.measured, one.unit), "error_share": one.error}
         for one in found
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from cuzklab.report.postmortem import PostMortem, anchor, describe, tiles
 from cuzklab.trace import Run
 from cuzklab.units import format_seconds, format_size
 
-_ANSWERS = {"yes": "ok", "no": "failed", "in part": "undecided", "none": ""}
+_ANSWERS = {"yes": "ok", "no": "failed", "in part": "doubt", "none": ""}
 _LONGEST_CELL = 90
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from cuzklab.analysis import Finding
 from cuzklab.report import display, tables
+from cuzklab.report.decisions import look_of
 from cuzklab.report.display import badge
 from cuzklab.report.naming import sentence
 from cuzklab.report.postmortem import PostMortem, anchor, large, tiles
@@ -15,22 +16,34 @@ from cuzklab.units import Metric
 
 def summary(post: PostMortem) -> None:
     """The verdict in a sentence, and the three figures that carry it."""
-    decision = tables.escape(post.verdict.decision)
+    verdict = post.verdict
     shown = "".join(
         f'<div class="cz-tile"><div class="value">{tables.prose(tile.value)}</div>'
         f'<div class="what">{tables.prose(tile.what)}</div>{badge(tile.obtained)}'
         f' <a class="why" href="#{anchor(post, tile.finding)}">evidence</a></div>'
         for tile in tiles(post)
     )
-    head, _, reasons = post.verdict.sentence.partition(": ")
-    clauses = [clause.removesuffix(".") for clause in reasons.split("; ") if clause]
-    clauses = [f"{post.case.candidate} {clause[3:]}" if clause.startswith("it ") else clause for clause in clauses]
-    listed = "".join(f"<li>{tables.prose(clause)}</li>" for clause in clauses)
+    reasons = [
+        f"{post.case.candidate} {clause[3:]}" if clause.startswith("it ") else clause for clause in verdict.reasons
+    ]
+    headline(verdict.decision, verdict.head or verdict.sentence, reasons, verdict.basis, shown)
+
+
+def headline(decision: str, sentence: str, reasons: Sequence[str] = (), basis: str = "", tiles: str = "") -> None:
+    """A verdict, first thing on a page: the decision in its colour, the sentence, why, what it rests on, figures.
+
+    Parameters
+    ----------
+    tiles : str
+        HTML of this package.
+    """
+    listed = "".join(f"<li>{tables.prose(clause)}</li>" for clause in reasons)
     display.markup(
-        f'<div class="cz-verdict {decision}"><p class="word">Verdict: {decision}</p>'
-        f'<p class="sentence">{tables.prose(head)}</p>'
+        f'<div class="cz-verdict {look_of(decision)}"><p class="word">Verdict: {tables.escape(decision)}</p>'
+        f'<p class="sentence">{tables.prose(sentence)}</p>'
         + (f'<ul class="reasons">{listed}</ul>' if listed else "")
-        + (f'<div class="cz-tiles">{shown}</div>' if shown else "")
+        + (f'<p class="basis">{tables.prose(basis)}</p>' if basis else "")
+        + (f'<div class="cz-tiles">{tiles}</div>' if tiles else "")
         + "</div>"
     )
 
@@ -81,8 +94,9 @@ def verdict(post: PostMortem) -> None:
     because = "".join(
         f"<li>{tables.prose(claim)}</li>" for name in post.verdict.because for claim in by_id.get(name, [])
     )
+    decision = badge(post.verdict.decision, look_of(post.verdict.decision))
     display.markup(
-        f'<div class="cz-text"><p>{badge(post.verdict.decision)} {tables.prose(post.verdict.sentence)}</p>'
+        f'<div class="cz-text"><p>{decision} {tables.prose(post.verdict.sentence)}</p>'
         + (f"<p>Because:</p><ul>{because}</ul>" if because else "")
         + f"<p>What would change it: {tables.prose(sentence(post.verdict.would_change))}</p></div>"
     )

@@ -1,13 +1,17 @@
 """Under what a report was made: the designs' programs, the conditions of the runs, where everything comes from."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from cuzklab.analysis.case import CHECKED
+from cuzklab.analysis.designs import design, options_of
+from cuzklab.analysis.phrases import counted, listing
 from cuzklab.report import display, tables
 from cuzklab.report.markdown import render_markdown
-from cuzklab.report.naming import design, sentence
+from cuzklab.report.naming import sentence
 from cuzklab.report.postmortem import PostMortem
 from cuzklab.report.show.words import CONDITIONS, OUTCOMES
 from cuzklab.trace import Run
@@ -22,7 +26,6 @@ _GROUPS = (
 _ELSEWHERE = {
     "policy",
     "options",
-    "on_full",
     "states",
     "seconds",
     "complete",
@@ -32,6 +35,9 @@ _ELSEWHERE = {
     "where",
     "devices",
 }
+
+
+_SEED = "seed"
 
 
 def program(name: str, intent: str, source: str) -> None:
@@ -57,10 +63,21 @@ def setup(post: PostMortem) -> None:
         runs = post.runs(*origins)
         if runs:
             _conditions(post, title, runs)
-    quiet = [note for note in notes if note not in loud]
+    quiet = _gathered(note for note in notes if note not in loud)
     if quiet:
         listed = "".join(f"<li>{tables.escape(note)}</li>" for note in quiet)
         display.markup(f'<div class="cz-text cz-small"><p>Notes of the runs:</p><ul>{listed}</ul></div>')
+
+
+def _gathered(notes: Iterable[str]) -> list[str]:
+    """Notes; of those that differ in a number only the first, and that there are more."""
+    alike: dict[str, list[str]] = {}
+    for note in notes:
+        alike.setdefault(re.sub(r"\d+(?:\.\d+)?", "#", note), []).append(note)
+    return [
+        first if not more else f"{first} ({counted(len(more), 'other run')} the same with other figures.)"
+        for first, *more in alike.values()
+    ]
 
 
 def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
@@ -68,7 +85,7 @@ def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
         {
             CONDITIONS.get(name, name.replace("_", " ")): _plainly(name, value)
             for name, value in run.info.conditions.items()
-            if name not in _ELSEWHERE and not name.endswith("_bytes")
+            if name not in _ELSEWHERE and name not in options_of(run) and not name.endswith("_bytes")
         }
         for run in runs
     ]
@@ -83,9 +100,25 @@ def _conditions(post: PostMortem, title: str, runs: Sequence[Run]) -> None:
         }
         for run, one in zip(runs, conditions, strict=True)
     ]
+    rows = _counted(rows)
     same = ", ".join(f"{name} {conditions[0][name]}" for name in shared)
     right = [name for name in names if all(one.get(name, "0").replace(",", "").isdigit() for one in conditions)]
     display.table(pd.DataFrame(rows), f"{title}: {same}." if same else f"{title}.", right=right)
+
+
+def _counted(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that differ in their seed only as one, which says how many runs it stands for."""
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        alike.setdefault(tuple(value for name, value in row.items() if name != _SEED), []).append(row)
+    if len(alike) == len(rows):
+        return list(rows)
+    return [
+        first
+        | ({_SEED: listing(dict.fromkeys(one[_SEED] for one in (first, *more)))} if _SEED in first else {})
+        | {"runs": 1 + len(more)}
+        for first, *more in alike.values()
+    ]  # fmt: skip
 
 
 def _ended(run: Run) -> str:

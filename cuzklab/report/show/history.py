@@ -10,11 +10,12 @@ from cuzklab.analysis.history import SeriesJudgement
 from cuzklab.report import display, figures, tables
 from cuzklab.report.display import badge
 from cuzklab.report.naming import figure_name
-from cuzklab.units import format_value
+from cuzklab.report.show import conclusions
+from cuzklab.units import format_value, percent
 
 REGRESSED, STEADY, TOO_SHORT, SUSPECT = "regressed", "steady", "too short", "suspect"
 _MOST_LINES = 8
-_LOOKS = {"slower": "failed", "suspect": "undecided", "too noisy": "undecided", "faster": "ok", "unchanged": ""}
+_LOOKS = {"slower": "failed", "suspect": "doubt", "too noisy": "doubt", "faster": "ok", "unchanged": ""}
 
 
 def decided(judged: Sequence[SeriesJudgement]) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def decided(judged: Sequence[SeriesJudgement]) -> dict[str, Any]:
         worst = alarms[0]
         sentence = (
             f"{len(alarms)} of {len(judged)} figures got worse, the most {figure_name(worst)}: "
-            f"{worst.judgement.effect * 100:+.1f} %."
+            f"{percent(worst.judgement.effect, 1, signed=True)}."
         )
         return _verdict(REGRESSED, sentence, "the change that made it slower undone, or a new baseline accepted")
     if "suspect" in states:
@@ -48,11 +49,8 @@ def _verdict(decision: str, sentence: str, would_change: str) -> dict[str, Any]:
 
 def headline(verdict: dict[str, Any]) -> None:
     """The verdict, first thing on the page."""
-    kind = {REGRESSED: "revert", STEADY: "keep"}.get(verdict["decision"], "undecided")
-    display.markup(
-        f'<div class="cz-verdict {kind}"><p class="word">Verdict: {tables.escape(verdict["decision"])}</p>'
-        f'<p class="sentence">{tables.prose(verdict["sentence"])}</p>'
-        f'<ul class="reasons"><li>What would change it: {tables.prose(verdict["would_change"])}.</li></ul></div>'
+    conclusions.headline(
+        verdict["decision"], verdict["sentence"], [f"What would change it: {verdict['would_change']}."]
     )
 
 

@@ -74,12 +74,26 @@ def trial(rows: Sequence[Mapping[str, Any]], what: str) -> None:
     )
 
 
-def conclude_kernels(measured: Measured, out: Path, parameters: Mapping[str, object]) -> Path:
-    """Write the record of this report: what each kernel reaches at its largest size."""
+def furthest(measured: Measured) -> str:
+    """The answer in a sentence: which kernel is furthest from its floor, at its largest size."""
+    one = max(_largest(measured).values(), key=lambda row: row["median_ms"] / row["floor_ms"])
+    return (
+        f"{len(measured.rows)} measurements on {measured.device}; furthest from its floor is {one['kernel']} of"
+        f" 2^{one['log2n']}, {one['median_ms'] / one['floor_ms']:.2f} times."
+    )
+
+
+def _largest(measured: Measured) -> dict[str, Mapping[str, Any]]:
+    """The row of each kernel at its largest size."""
     largest: dict[str, Mapping[str, Any]] = {}
     for row in measured.rows:
         if row["log2n"] >= largest.get(row["kernel"], row)["log2n"]:
             largest[row["kernel"]] = row
+    return largest
+
+
+def conclude_kernels(measured: Measured, out: Path, parameters: Mapping[str, object]) -> Path:
+    """Write the record of this report: what each kernel reaches at its largest size."""
     findings = [
         {
             "claim": f"{kernel} of 2^{row['log2n']} takes {number(row['median_ms'])} ms, "
@@ -87,16 +101,11 @@ def conclude_kernels(measured: Measured, out: Path, parameters: Mapping[str, obj
             "sure": "measured",
             "evidence": dict(row),
         }
-        for kernel, row in largest.items()
+        for kernel, row in _largest(measured).items()
     ]
-    furthest = max(largest.values(), key=lambda row: row["median_ms"] / row["floor_ms"])
-    sentence = (
-        f"{len(measured.rows)} measurements on {measured.device}; furthest from its floor is {furthest['kernel']} of "
-        f"2^{furthest['log2n']}, {furthest['median_ms'] / furthest['floor_ms']:.2f} times."
-    )
     record = {
         "question": "How near are the kernels to what this machine can do?",
-        "verdict": {"decision": "measured", "sentence": sentence},
+        "verdict": {"decision": "measured", "sentence": furthest(measured)},
         "findings": findings,
         "runs": [],
         "roofline": {

@@ -7,7 +7,7 @@ import pandas as pd
 
 from cuzklab.analysis.case import metric, metrics_of
 from cuzklab.report import display
-from cuzklab.report.naming import labels
+from cuzklab.report.naming import kind_name, labels
 from cuzklab.report.postmortem import large
 from cuzklab.report.show.words import OUTCOMES
 from cuzklab.trace import Run
@@ -27,9 +27,9 @@ def metrics(runs: Sequence[Run]) -> None:
         | {_column(kind): found.value if (found := metric(run, kind)) else None for kind in kinds}
         for name, run in zip(labels(runs), runs, strict=True)
     ]
-    headings = {_column(kind): kind.replace("_", " ") for kind in kinds}
+    headings = {_column(kind): kind_name(kind) for kind in kinds}
     display.table(pd.DataFrame(rows), "Compare within a column only: each is a kind of its own.", headings=headings)
-    meanings = pd.DataFrame([{"kind": kind.replace("_", " "), "what it is": METRIC_KINDS[kind][1]} for kind in kinds])
+    meanings = pd.DataFrame([{"kind": kind_name(kind), "what it is": METRIC_KINDS[kind][1]} for kind in kinds])
     display.table(meanings, fold="What each kind measures")
 
 
@@ -60,7 +60,7 @@ def published(rows: Sequence[Any], runs: Sequence[Run]) -> None:
                     f"{name} {value}{' (assumed)' if name in row.assumed else ''}"
                     for name, value in row.conditions.items()
                 ),
-                "kind": row.metric.kind.replace("_", " ") if row.metric else "outcome",
+                "kind": kind_name(row.metric.kind) if row.metric else "outcome",
                 "published": large(row.metric) if row.metric else OUTCOMES[row.outcome],
                 "simulated here": large(ours) if ours else OUTCOMES[same.info.outcome] if same else None,
                 "difference_share": ours.ratio(row.metric) - 1 if ours else None,

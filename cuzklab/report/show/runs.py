@@ -6,14 +6,16 @@ import pandas as pd
 
 from cuzklab.analysis import locks, occupancy, overlap, stages, vram
 from cuzklab.analysis.case import CHECKED, metrics_of
+from cuzklab.analysis.designs import design
 from cuzklab.analysis.frames import window
 from cuzklab.report import display, figures, schedule, tables
 from cuzklab.report.canvas import picture_of
 from cuzklab.report.display import badge
-from cuzklab.report.naming import design, label, sentence
+from cuzklab.report.naming import label, sentence
 from cuzklab.report.postmortem import PostMortem, large
 from cuzklab.report.show.words import OUTCOMES, SURE_BY_ORIGIN, metric_name
 from cuzklab.trace import Run
+from cuzklab.units import percent
 
 # Rows with an extent in time, beyond which a figure of bars shows only a part of the run.
 MOST_PLOTTED = 10_000
@@ -143,18 +145,14 @@ def overlaps(run: Run) -> None:
     hidden = overlap.hidden(run)
     for row in hidden[hidden["stage"] == "b_g2_msm"].itertuples():
         display.text(
-            f"In {label(run)}, {_percent(row.hidden_fraction)} of the time of b_g2_msm is hidden behind kernels, "
-            f"{_percent(row.behind_others_fraction)} behind those of another worker; "
-            f"{_percent(row.exposed_fraction)} is exposed."
+            f"In {label(run)}, {percent(row.hidden_fraction)} of the time of b_g2_msm is hidden behind kernels, "
+            f"{percent(row.behind_others_fraction)} behind those of another worker; "
+            f"{percent(row.exposed_fraction)} is exposed."
         )
     display.figure(figures.what_is_hidden(run))
     display.table(hidden, fold="Table: hidden CPU work")
     display.figure(figures.overlap_map(run))
     display.table(overlap.stage_overlap(run), fold="Table: overlap of stages")
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.3g} %"
 
 
 def _start(run: Run) -> int:

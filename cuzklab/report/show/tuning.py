@@ -14,7 +14,7 @@ from cuzklab.report import display, tables
 from cuzklab.report.display import badge
 from cuzklab.report.figures import tuning as figures
 from cuzklab.report.postmortem import write_record
-from cuzklab.units import format_size
+from cuzklab.units import format_size, percent
 
 Rows = Sequence[Mapping[str, Any]]
 _RIGHT = ("gw", "pw", "gt", "lookahead", "VRAM", "s/proof", "90 % of runs", "behind", "proofs/h", "cost/proof",
@@ -136,7 +136,7 @@ def _decimals(value: float | None, count: int) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{round(100 * share, 1) + 0.0:+.1f} %".replace("-", "−").replace("+0.0", "0.0")
+    return "–" if share is None else percent(share, 1, signed=True)
 
 
 def _short(why: str) -> str:

@@ -1,5 +1,6 @@
 """Words of a report: how a run is sure, how it ended, what a condition is called."""
 
+from cuzklab.report.naming import kind_name
 from cuzklab.units import Metric
 
 SURE_BY_ORIGIN = {
@@ -17,4 +18,4 @@ CONDITIONS = {
 
 def metric_name(metric: Metric) -> str:
     """What a figure is of."""
-    return metric.label or metric.kind.replace("_", " ")
+    return metric.label or kind_name(metric.kind)
