@@ -5,9 +5,8 @@ it proves, `stages` binds the names of stages to the prover's functions. `run` h
 watches over them, `actor` does what each effect says, `copies` knows uploads under way, `primitives` are the locks and
 queues, `device_memory` the allocations, `board` knows who waits for whom and recognises a deadlock; `instruments`
 records, `rows` says what a stage leaves. `footprint` tells the host memory that a run takes, before anything large is
-made, and `machine_memory` what there is of it; `stolen` is CPU time that the machine's host gave to others. `asked`
-makes out what a run is asked for. `work` says what a workload must offer, so that tests can run small
-programs.
+made, and `machine_memory` what there is of it; `asked` makes out what a run is asked for. `data` knows what stages have
+written. `work` says what a workload must offer, so that tests can run small programs.
 """
 
 from cuzklab.live.engine import LiveResult, run_live

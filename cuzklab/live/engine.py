@@ -9,7 +9,6 @@ from typing import Any
 
 from cuzklab import policies
 from cuzklab.errors import BadInput
-from cuzklab.live import stolen
 from cuzklab.live.asked import check_memory, check_numbers, size_of, urgent_size
 from cuzklab.live.circuit import TestCircuit
 from cuzklab.live.footprint import Engine, check_fits, most_under_way
@@ -25,12 +24,12 @@ from cuzklab.prover.model import Proof
 from cuzklab.prover.verify import verify
 from cuzklab.stages import POREP_32G, PartitionSizes
 from cuzklab.trace import Run as StoredRun
-from cuzklab.trace import RunInfo
+from cuzklab.trace import RunInfo, stolen
 from cuzklab.trace.metrics import figures
 from cuzklab.trace.recorders import Recording
 from cuzklab.trace.recorders.profile import StackProfile
 from cuzklab.trace.store import machine_facts
-from cuzklab.units import Metric, sizes_in_words
+from cuzklab.units import Metric, percent, sizes_in_words
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class LiveResult:
     recorder : Recording or None
         None if nothing was to be recorded.
     machine : mapping
-        Where it ran, and `cpu_stolen_share` where the system tells: see `live.stolen`.
+        Where it ran, and `cpu_stolen_share` where the system tells: see `trace.stolen`.
     """
 
     outcome: str
@@ -301,10 +300,10 @@ def run_live(
             *_notes(circuit),
             *notes,
             *([warning] if warning else []),
-            *([stolen.in_words(share)] if share is not None and share >= stolen.NOTED_SHARE else []),
+            *([_stolen_in_words(share)] if share is not None and share >= stolen.NOTED_SHARE else []),
             "Witnesses were made before the timed part, proofs verified after it.",
         ),
-        machine={**machine_facts(), **({} if share is None else {"cpu_stolen_share": share})},
+        machine={**machine_facts(), **({} if share is None else {stolen.FACT: share})},
         wall_s=wall_s,
         waits_for=ended.waits_for,
         leaks=ended.leaks,
@@ -381,6 +380,13 @@ def _metrics(
         return {"wall_s": Metric("wall", wall_s, "measured", conditions)}, {}
     found = figures(recorder, config.partitions, config.proofs)
     return {name: Metric(kind, value, "measured", conditions) for name, kind, value in found.known()}, found.reasons
+
+
+def _stolen_in_words(share: float) -> str:
+    return (
+        f"The host gave {percent(share)} of the CPU time that this machine wanted during the run to others: CPU stages "
+        "and launches took longer than they take on a machine left alone."
+    )
 
 
 def _notes(circuit: TestCircuit) -> tuple[str, ...]:

@@ -219,6 +219,21 @@ def test_a_whole_recording(tmp_path):
     assert found_by("capture_incomplete", phase9_like(tmp_path), phase10_roomy(tmp_path)) == []
 
 
+# --- host_contended --------------------------------------------------------------------------------------------------
+
+
+def test_cpu_time_given_to_others_is_told_from_two_percent_on(tmp_path):
+    run = phase9_like(tmp_path)
+    (found,) = found_by("host_contended", with_info(run, machine={"cpu_stolen_share": 0.071}))
+    assert found.claim == (
+        "In 1 run of phase9 the machine's host gave 7 % of the CPU time that it wanted to others: CPU stages and "
+        "launches took longer than on a machine left alone."
+    )
+    assert (found.role, found.aspect, found.figures[0].value) == ("context", "coverage", 0.071)
+    for machine in ({"cpu_stolen_share": 0.019}, {}):
+        assert found_by("host_contended", with_info(run, machine=machine)) == []
+
+
 # --- host_memory_saved -----------------------------------------------------------------------------------------------
 
 

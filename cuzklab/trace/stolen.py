@@ -8,6 +8,9 @@ has none. A host that shares cores without telling its guests shows none either.
 from dataclasses import dataclass
 from pathlib import Path
 
+FACT = "cpu_stolen_share"
+"""Its name among a run's facts of the machine."""
+
 NOTED_SHARE = 0.02
 """From here on a run says so: less is lost among the differences between repeated runs."""
 
@@ -51,10 +54,3 @@ def stolen_share(before: CpuTimes | None, after: CpuTimes | None) -> float | Non
         return None
     busy, stolen = after.busy - before.busy, after.stolen - before.stolen
     return stolen / (busy + stolen) if busy + stolen > 0 and stolen >= 0 else None
-
-
-def in_words(share: float) -> str:
-    return (
-        f"The host gave {100 * share:.0f} % of the CPU time that this machine wanted during the run to others: CPU "
-        "stages and launches took longer than they take on a machine left alone."
-    )

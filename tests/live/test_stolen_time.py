@@ -2,8 +2,9 @@
 
 import pytest
 
-from cuzklab.live import run_live, stolen
-from cuzklab.live.stolen import CpuTimes, cpu_times, stolen_share
+from cuzklab.live import run_live
+from cuzklab.trace import stolen
+from cuzklab.trace.stolen import CpuTimes, cpu_times, stolen_share
 
 
 def proc(folder, *lines):
