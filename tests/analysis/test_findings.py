@@ -48,8 +48,8 @@ def test_every_rule_is_its_own_file_named_after_it():
         "ablation", "allocation_on_critical_path", "bandwidth_bound_stage", "baseline_completed", "baseline_safe",
         "bottleneck", "bottleneck_moved", "capture_incomplete", "design_infeasible_here", "device_wide_sync_under_lock",
         "feasible_at", "gain_over_baseline", "host_contended", "host_memory_saved", "lock_contention",
-        "lock_held_without_need", "metrics_not_comparable", "overlap_already_achieved", "pageable_transfer", "ran_out_of_memory",
-        "starvation_by_synthesis", "workers_beyond_use",
+        "lock_held_without_need", "metrics_not_comparable", "overlap_already_achieved", "pageable_transfer",
+        "ran_out_of_memory", "starvation_by_synthesis", "workers_beyond_use",
     }  # fmt: skip
     assert all(rule.__module__.endswith(f".{name}") for name, rule in rules().items())
 
