@@ -47,6 +47,7 @@ def bench_kernels(
 
 
 def _host(names: list[str], powers: list[int] | None, threads: int | None, repeats: int, as_json: bool) -> None:
+    from cuzklab.backends import peers
     from cuzklab.backends.bench import KERNELS
     from cuzklab.backends.bench import bench_kernels as run_bench
     from cuzklab.trace.store import machine_facts
@@ -61,7 +62,9 @@ def _host(names: list[str], powers: list[int] | None, threads: int | None, repea
     if as_json:
         emit({"backend": "host", "device": device, "rows": rows})
         return
-    print(f"host backend on {device}; medians of {repeats}, peers interleaved")
+    missing = "no peer: blst is not installed (pip install 'cuzklab[bench]')"
+    beside = missing if peers.blst() is None else "peers interleaved"
+    print(f"host backend on {device}; medians of {repeats}, {beside}")
     print_table([_shown(row, threads=row["threads"]) for row in rows])
 
 

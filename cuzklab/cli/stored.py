@@ -151,6 +151,7 @@ def runs_regressions(
     from dataclasses import asdict
 
     from cuzklab.analysis.history import history, judgements
+    from cuzklab.analysis.phrases import counted
     from cuzklab.report.scheduling.night import confirmations, in_words
     from cuzklab.trace.store import list_runs
 
@@ -167,7 +168,7 @@ def runs_regressions(
                 print(f"           level changed at {change}")
         counts = {state: sum(one.judgement.state == state for one in judged) for state in ("unchanged", "too short")}
         print(
-            f"{len(judged)} figures of {len(found)} runs: {counts['unchanged']} unchanged, "
+            f"{counted(len(judged), 'figure')} of {counted(len(found), 'run')}: {counts['unchanged']} unchanged, "
             f"{counts['too short']} with too few runs"
         )
     if any(one.judgement.alarm for one in judged):

@@ -50,6 +50,12 @@ def validate(
         return
     print(f"SIMULATION on {machine.name} beside live runs; measured: mean of the runs; errors: simulated over measured")
     print_table([_row(kind) for kind in kinds if kind.figures])
+    for words in dict.fromkeys(kind.elsewhere for kind in kinds if kind.elsewhere):
+        count = sum(kind.elsewhere == words for kind in kinds)
+        print(
+            f"note: {count} of {len(kinds)} kinds of run come from a machine other than {machine.name} ({words}): "
+            "their errors are of that as well"
+        )
     failed = [kind for kind in kinds if not kind.figures]
     for kind in failed:
         print(f"{kind.words}: measured {', '.join(kind.outcomes)}; simulated {', '.join(kind.simulated_outcomes)}")

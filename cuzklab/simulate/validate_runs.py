@@ -72,6 +72,8 @@ class KindOfRun:
     figures : mapping of str to Compared
         ``batch_average_s``, ``lock_wait_s``, ``peak_vram_bytes``; none where a run or a simulation did not end well.
         Waits for locks only where they are no small part of the run.
+    elsewhere : str
+        In what the machine of the runs is another one than the profile's (`other_machine`).
     """
 
     words: str
@@ -81,6 +83,7 @@ class KindOfRun:
     outcomes: tuple[str, ...]
     simulated_outcomes: tuple[str, ...]
     figures: Mapping[str, Compared]
+    elsewhere: str = ""
 
     def met(self, figure: str) -> bool | None:
         """Whether a figure's error is within its tolerance; None without one."""
@@ -90,7 +93,8 @@ class KindOfRun:
         """One line of a table; seconds and bytes."""
         return {
             "runs": list(self.runs), "fitted": list(self.fitted), "use": self.use, "kind": self.words,
-            "outcomes": list(self.outcomes), "simulated_outcomes": list(self.simulated_outcomes),
+            "elsewhere": self.elsewhere, "outcomes": list(self.outcomes),
+            "simulated_outcomes": list(self.simulated_outcomes),
             "figures": {
                 name: {"measured": list(one.measured), "simulated": one.simulated, "interval": one.interval,
                        "error": one.error, "met": self.met(name)}
@@ -181,8 +185,22 @@ def _compare(runs: Sequence[Run], hardware: Hardware, seeds: Sequence[int], memb
                 fmean(one[name] for one in values),
                 interval([one[name] for one in values], [one[name] for one in near], scatter, _KINDS[name]),
             )
-    names = tuple(run.name for run in compared)
-    return KindOfRun(_words(runs[0]), use, names, tuple(run.name for run in fitted), outcomes, simulated, figures)
+    names, known_names = (tuple(run.name for run in some) for some in (compared, fitted))
+    elsewhere = "; ".join(dict.fromkeys(filter(None, (other_machine(run, hardware) for run in compared))))
+    return KindOfRun(_words(runs[0]), use, names, known_names, outcomes, simulated, figures, elsewhere)
+
+
+def other_machine(run: Run, hardware: Hardware) -> str:
+    """In what the run's machine cannot be the profile's: its cores, or where kernels execute; nothing if it may be."""
+    cores, threads = run.info.machine.get("cores"), hardware.host.hardware_threads
+    places, on_cpu = {"host": "the CPU", "cuda": "a GPU"}, hardware.device.kernels_on_host
+    ran, modelled = places.get(str(run.info.conditions.get("backend"))), places["host" if on_cpu else "cuda"]
+    differences = []
+    if cores is not None and cores != threads:
+        differences.append(f"{cores} cores, not {threads}")
+    if ran is not None and ran != modelled:
+        differences.append(f"kernels on {ran}, not on {modelled}")
+    return "; ".join(differences)
 
 
 def _words(run: Run) -> str:

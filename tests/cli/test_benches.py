@@ -2,7 +2,7 @@
 
 import pytest
 
-from cuzklab.backends import bench, cuda
+from cuzklab.backends import bench, cuda, peers
 from tests.cli.command import cuzklab
 
 
@@ -24,6 +24,15 @@ def test_the_table_says_whose_kernels_it_shows(no_gpu):
     done = cuzklab("bench", "kernels", "--sizes", "5", "--kernels", "ntt", "--threads", 1, "--repeats", 1)
     assert done.out.startswith("host backend on ")
     assert "2^5" in done.out and "elements/s" in done.out
+
+
+def test_the_table_says_why_it_has_no_peers(no_gpu, monkeypatch):
+    arguments = ("bench", "kernels", "--sizes", "5", "--kernels", "ntt", "--threads", 1, "--repeats", 1)
+    assert ", peers interleaved\n" in cuzklab(*arguments).out
+    monkeypatch.setattr(peers, "blst", lambda: None)
+    alone = cuzklab(*arguments).out
+    assert "interleaved" not in alone
+    assert "no peer: blst is not installed (pip install 'cuzklab[bench]')" in " ".join(alone.split())
 
 
 def test_cuda_without_a_gpu_is_one_line(no_gpu):

@@ -11,7 +11,7 @@ from cuzklab.errors import BadInput
 from cuzklab.profiles import Calibration, load_hardware, scaled_workload
 from cuzklab.simulate import simulate
 from cuzklab.simulate.live_runs import identity_of_run
-from cuzklab.simulate.validate_runs import find_runs, summary, validate_runs
+from cuzklab.simulate.validate_runs import find_runs, other_machine, summary, validate_runs
 from cuzklab.trace import RunInfo, load_run, write_run
 from cuzklab.units import GiB
 
@@ -60,6 +60,39 @@ def test_predictions_and_repetitions_are_told_apart(store, fitted_to_r1):
     assert kinds["phase8"].met("batch_average_s") is False and kinds["phase8"].met("lock_wait_s") is True
     low, high = kinds["phase9"].figures["batch_average_s"].interval
     assert low < kinds["phase9"].figures["batch_average_s"].simulated < high
+
+
+@pytest.mark.parametrize(
+    ("cores", "backend", "words"),
+    [
+        (16, "cuda", ""),
+        (2, "cuda", "2 cores, not 16"),
+        (16, "host", "kernels on the CPU, not on a GPU"),
+        (2, "host", "2 cores, not 16; kernels on the CPU, not on a GPU"),
+        (None, None, ""),  # not known
+    ],
+)
+def test_runs_of_another_machine_than_the_profiles_are_told(store, cores, backend, words):
+    run = load_run(store / "b" / "phase9-r1")
+    machine = {"cores": cores} if cores else {}
+    conditions = {**run.info.conditions, **({"backend": backend} if backend else {})}
+    elsewhere = replace(run, info=replace(run.info, machine=machine, conditions=conditions))
+    assert other_machine(elsewhere, load_hardware("h200-16core-live")) == words
+
+
+def test_the_command_says_that_errors_are_of_the_machines_too(store):
+    place = store.parent / "elsewhere"
+    run = live(place / "phase9-r1", policy="phase9")
+    info = json.loads((run.path / "run.json").read_text())
+    info["machine"] = {**info["machine"], "cores": 3}
+    (run.path / "run.json").write_text(json.dumps(info))
+    command = ["validate", str(place), "--hardware", "emulated", "--seeds", "1"]
+    done = CliRunner().invoke(app, command)
+    cores = load_hardware("emulated").host.hardware_threads
+    assert done.exit_code == 0
+    assert f"a machine other than emulated (3 cores, not {cores})" in " ".join(done.output.split())
+    (kind,) = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)["kinds"]
+    assert kind["elsewhere"] == f"3 cores, not {cores}"
 
 
 def test_a_run_that_did_not_end_well_has_outcomes_instead_of_figures(store, fitted_to_r1):
