@@ -53,7 +53,7 @@ def validate(
     for words in dict.fromkeys(kind.elsewhere for kind in kinds if kind.elsewhere):
         count = sum(kind.elsewhere == words for kind in kinds)
         print(
-            f"note: {count} of {len(kinds)} kinds of run were measured on a machine other than {machine.name} ({words});"
+            f"note: {count} of {len(kinds)} kinds of run are of a machine other than {machine.name} ({words});"
             " errors are of that as well"
         )
     failed = [kind for kind in kinds if not kind.figures]
