@@ -89,9 +89,10 @@ class CompiledConstraints:
 
 @dataclass(frozen=True)
 class CircuitConstraints:
-    """A constraint system as it is, with a key's extra rows: the witness is multiplied by R², not the coefficients.
+    """A constraint system as it is, with a key's extra rows.
 
-    That takes no second copy of the matrices.
+    There is no second copy of the matrices: where they have a coefficient an entry, the witness is multiplied by R²,
+    not these.
     """
 
     system: ConstraintSystem
@@ -109,11 +110,15 @@ class CircuitConstraints:
         return sum(matrix.nbytes for matrix in (self.system.a, self.system.b, self.system.c))
 
     def evaluate(self, witness: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray, threads: int | None) -> None:
-        scaled = host.fr_to_montgomery(witness)
-        a[self.system.constraints :] = scaled[: 1 + self.system.public]
-        host.fr_mul(scaled, host.ints_to_limbs([pow(2, 512, host.FR_MODULUS)], 4), out=scaled)
-        for matrix, out in ((self.system.a, a), (self.system.b, b), (self.system.c, c)):
-            _product(matrix, scaled, out if out is not a else a[: matrix.rows], threads)
+        system, scaled = self.system, None
+        a[system.constraints :] = host.fr_to_montgomery(witness[: 1 + system.public])
+        for matrix, out in ((system.a, a[: system.a.rows]), (system.b, b), (system.c, c)):
+            if isinstance(matrix, CodedMatrix):
+                _product(matrix.with_coefficients(_times_r_squared), witness, out, threads)
+                continue
+            if scaled is None:
+                scaled = host.fr_to_montgomery(host.fr_to_montgomery(witness))
+            _product(matrix, scaled, out, threads)
 
     def entries_of_b(self) -> Entries:
         return _entries(self.system.b)

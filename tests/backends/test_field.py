@@ -125,9 +125,8 @@ def test_spmv(field_path):
         host.spmv(row_start[::-1].copy(), wire, value, host.ints_to_limbs(witness, 4))
 
 
-def test_spmv_of_coefficients_by_number(monkeypatch):
-    """Looked up for a few entries at a time: the same as with a coefficient for each entry, and as refused."""
-    monkeypatch.setattr("cuzklab.backends.host.field._ENTRIES_AT_A_TIME", 50)
+def test_spmv_of_coefficients_by_number(field_path):
+    """The same as with a coefficient for each entry, whether wires are bits or not, and as refused."""
     source = np.random.default_rng(1)
     lengths = source.integers(0, 5, 700)
     lengths[[0, 300, 699]] = 0, 400, 0
@@ -135,14 +134,20 @@ def test_spmv_of_coefficients_by_number(monkeypatch):
     wire = source.integers(0, 90, row_start[-1], dtype=np.uint32)
     number = source.integers(0, 7, len(wire), dtype=np.uint32)
     values = host.ints_to_limbs([0, 1, FR_MODULUS - 1, *(pow(7, k, FR_MODULUS) for k in range(50, 54))], 4)
-    witness = host.ints_to_limbs([pow(5, k, FR_MODULUS) for k in range(90)], 4)
+    few = [0, 1, 2, 1 << 64, 1 << 128, 1 << 192, (1 << 64) + 1, FR_MODULUS - 1]
+    bits = source.integers(0, 2, 50).tolist()
+    witness = host.ints_to_limbs([*few, *bits, *(pow(5, k, FR_MODULUS) for k in range(90 - 50 - len(few)))], 4)
     wanted = host.spmv(row_start, wire, values[number], witness, threads=1)
     for threads in (1, 3):
         assert np.array_equal(host.spmv_coded(row_start, wire, number, values, witness, threads=threads), wanted)
     with pytest.raises(ValueError, match="names a wire beyond the 80"):
         host.spmv_coded(row_start, wire, number, values, witness[:80])
-    with pytest.raises(IndexError):
+    with pytest.raises(ValueError, match="names a coefficient beyond the 6"):
         host.spmv_coded(row_start, wire, number, values[:6], witness)
+    beyond = witness.copy()
+    beyond[60] = 2**64 - 1
+    with pytest.raises(ValueError, match=r"witness: row \d+ has a wire whose value is not below the modulus"):
+        host.spmv_coded(row_start, wire, number, values, beyond)
     with pytest.raises(ValueError, match=r"expected shape"):
         host.spmv_coded(row_start, wire, number[1:], values, witness)
 

@@ -11,8 +11,6 @@ from cuzklab.backends.limbs import checked, ints_to_limbs
 from cuzklab.backends.native import load
 
 _LIMBS = {"fr": 4, "fp": 6}
-# Of a sparse matrix whose coefficients are looked up: these stay in the cache.
-_ENTRIES_AT_A_TIME = 1 << 16
 
 
 def _canonical(field: str, name: str, x: np.ndarray) -> np.ndarray:
@@ -169,7 +167,17 @@ def spmv(
     """
     checked("value", value, np.uint64, len(wire), 4)
     _canonical("fr", "value", value)
-    return _sparse_product(row_start, wire, lambda first, last: value[first:last], witness, out, thread_count(threads))
+    _canonical("fr", "witness", witness)
+
+    def rows(begin: int, end: int, out: np.ndarray) -> None:
+        bad = load().library.fr_sparse_product(
+            row_start.ctypes.data, wire.ctypes.data, value.ctypes.data, witness.ctypes.data, len(witness), begin, end,
+            out.ctypes.data,
+        )  # fmt: skip
+        if bad >= 0:
+            raise ValueError(f"wire: row {bad} names a wire beyond the {len(witness)} of the witness")
+
+    return _sparse_product(row_start, wire, rows, out, thread_count(threads))
 
 
 def spmv_coded(
@@ -182,57 +190,55 @@ def spmv_coded(
     out: np.ndarray | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """`spmv` of coefficients values[number], which are looked up for some rows at a time: a fifth of the memory.
+    """`spmv` of coefficients values[number]: a fifth of the memory, and no product where the witness is 0 or 1.
 
     Parameters
     ----------
     number : (nonzeros,) uint32
     values : (m, 4) uint64
-        The others as in `spmv`, as are the result and what is refused.
+        The others as in `spmv`, as is the result. What is refused, too, and a number from m on; but only wires that
+        some row has are looked at.
     """
     checked("number", number, np.uint32, len(wire))
+    checked("witness", witness, np.uint64, None, 4)
     _canonical("fr", "values", values)
+    once = _binary("fr", "mul", values, ints_to_limbs([1], 4))
 
-    def coefficients(first: int, last: int) -> np.ndarray:
-        return np.take(values, number[first:last], axis=0)
+    def rows(begin: int, end: int, out: np.ndarray) -> None:
+        bad = load().library.fr_coded_product(
+            row_start.ctypes.data, wire.ctypes.data, number.ctypes.data, values.ctypes.data, once.ctypes.data,
+            len(values), witness.ctypes.data, len(witness), begin, end, out.ctypes.data,
+        )  # fmt: skip
+        if bad >= 0:
+            entries = slice(row_start[bad], row_start[bad + 1])
+            if (wire[entries] >= len(witness)).any():
+                raise ValueError(f"wire: row {bad} names a wire beyond the {len(witness)} of the witness")
+            if (number[entries] >= len(values)).any():
+                raise ValueError(f"number: row {bad} names a coefficient beyond the {len(values)} there are")
+            raise ValueError(f"witness: row {bad} has a wire whose value is not below the modulus")
 
-    return _sparse_product(row_start, wire, coefficients, witness, out, thread_count(threads), _ENTRIES_AT_A_TIME)
+    return _sparse_product(row_start, wire, rows, out, thread_count(threads))
 
 
 def _sparse_product(
     row_start: np.ndarray,
     wire: np.ndarray,
-    coefficients: Callable[[int, int], np.ndarray],
-    witness: np.ndarray,
+    some_rows: Callable[[int, int, np.ndarray], None],
     out: np.ndarray | None,
     threads: int,
-    entries_at_a_time: int | None = None,
 ) -> np.ndarray:
-    """`spmv`, which asks for the coefficients of the entries from a first to a last one."""
+    """`spmv` by a function that writes the rows from a first to before a last one."""
     checked("row_start", row_start, np.int64, None)
     checked("wire", wire, np.uint32, None)
-    _canonical("fr", "witness", witness)
-    nonzeros, rows, library = len(wire), len(row_start) - 1, load().library
+    nonzeros, rows = len(wire), len(row_start) - 1
     if rows < 0 or row_start[0] != 0 or row_start[-1] != nonzeros or (row_start[1:] < row_start[:-1]).any():
         raise ValueError(f"row_start: must ascend from 0 to the number of nonzeros, {nonzeros}")
     if out is None:
         out = np.empty((rows, 4), np.uint64)
     checked("out", out, np.uint64, rows, 4)
-
-    def work(begin: int, end: int) -> None:
-        first = int(row_start[begin])
-        value = coefficients(first, int(row_start[end]))
-        start = value.ctypes.data - 32 * first  # where the coefficient of entry 0 would lie
-        bad = library.fr_sparse_product(
-            row_start.ctypes.data, wire.ctypes.data, start, witness.ctypes.data, len(witness), begin, end,
-            out.ctypes.data,
-        )  # fmt: skip
-        if bad >= 0:
-            raise ValueError(f"wire: row {bad} names a wire beyond the {len(witness)} of the witness")
-
     # Cut where the nonzeros are, not the rows: a few rows may hold most of them.
-    parts = max(4 * threads, nonzeros // entries_at_a_time if entries_at_a_time else 0)
+    parts = 4 * threads
     cuts = np.searchsorted(row_start, [nonzeros * i // parts for i in range(1, parts)])
     edges = sorted({0, rows, *(min(int(cut), rows) for cut in cuts)})
-    run_ranges(work, itertools.pairwise(edges), threads)
+    run_ranges(lambda begin, end: some_rows(begin, end, out), itertools.pairwise(edges), threads)
     return out
