@@ -147,7 +147,7 @@ def percent(share: float, decimals: int | None = None, *, signed: bool = False) 
     if decimals is None:
         if value and abs(value) < 0.1:
             return f"{'under' if value > 0 else 'over'} {_sign(value, signed)}0.1 %"
-        decimals = 0 if abs(value) >= 9.95 or value == int(value) else 1
+        decimals = 0 if abs(value) >= 9.95 or float(value).is_integer() else 1
     rounded = round(value, decimals)
     return f"{_sign(rounded, signed)}{abs(rounded):.{decimals}f} %"
 

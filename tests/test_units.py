@@ -101,3 +101,8 @@ def test_nothing_else_writes_percentages():
     ]
     assert len(files) > 300
     assert found == []
+
+
+def test_a_share_that_is_no_number_is_told_as_one():
+    """It comes from stored figures, and a page that shows it must not fail for it."""
+    assert percent(float("nan")) == percent(float("nan"), 1) == "nan %"

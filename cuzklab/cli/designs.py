@@ -131,7 +131,7 @@ def run(
             design, workload, proofs=proofs, partitions=partitions, gpu_workers=workers, in_flight=in_flight,
             synthesis_workers=synthesis_workers, gpus=devices, vram_bytes=size_of(vram, "--vram"),
             urgent=urgent_of(urgent), hardware=hardware, backend=where, threads=threads, seed=seed,
-            host_memory_bytes=size_of(host_memory, "--host-memory") if host_memory else None,
+            host_memory_bytes=None if host_memory is None else size_of(host_memory, "--host-memory"),
             sample_stacks=stacks, status=status,
             preparing=lambda words, share: report(0.0, f"beforehand: {words} ({percent(share, 0)})"),
             progress=lambda done, total: report(done / max(total, 1), f"{done} of {total} partitions"),

@@ -31,7 +31,8 @@ def validate(
     """Simulate the conditions of stored live runs, and print what was measured, what is simulated, and the error.
 
     Repetitions of a run stand in one row. Runs that the profile was fitted to are counted apart: rows are predictions
-    where none was, and repetitions where the profile was fitted to others under the same conditions.
+    where none was, and repetitions where the profile was fitted to others under the same conditions. The runs are of
+    designs that come with cuzklab, without urgent proofs.
 
     cuzklab simulate --calibrate runs/*-r1 --hardware h200-16core-live-start -o mine.toml
 

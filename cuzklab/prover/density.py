@@ -22,16 +22,18 @@ class Density:
 
     @classmethod
     def of(cls, wires: np.ndarray, circuit_wires: int) -> "Density":
-        """The density of these wires, each named once, in a circuit of so many.
+        """The density of these wires in a circuit of so many.
 
         Raises
         ------
         IndexError
-            A wire is beyond the circuit's.
+            A wire is not one of the circuit's.
         """
+        if len(wires) and wires.min() < 0:
+            raise IndexError(f"wires: {wires.min()} is none")
         occurs = np.zeros(-(-circuit_wires // 64) * 64, bool)
         occurs[:circuit_wires][wires] = True
-        return cls(np.packbits(occurs, bitorder="little").view(np.uint64), len(wires))
+        return cls(np.packbits(occurs, bitorder="little").view(np.uint64), int(np.count_nonzero(occurs)))
 
     @property
     def wires(self) -> np.ndarray:

@@ -134,7 +134,7 @@ def dense_bellman_key(key: BellmanKey, system: ConstraintSystem, *, where: str =
         delta_g1=key.delta_g1,
         vk=key.vk,
         h=key.h,
-        l=DenseQuery(key.l, Density.of(np.arange(inputs, system.wires), system.wires)),
+        l=DenseQuery(key.l, Density.of(np.arange(inputs, system.wires, dtype=np.uint32), system.wires)),
         a=DenseQuery(key.a, Density.of(a_wires, system.wires)),
         b_g1=DenseQuery(key.b_g1, in_b),
         b_g2=DenseQuery(key.b_g2, in_b),

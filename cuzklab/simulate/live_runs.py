@@ -5,6 +5,7 @@ CPU stages compete for, and only its link and its memory are the profile's. So t
 ``kernels_on_host``.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,12 @@ from cuzklab.trace import Recorder, Run
 from cuzklab.trace.store import load_run
 
 POOLED = ("synthesis", "b_g2_msm")  # CPU stages that a live run gives its threads
-_NEEDED = ("policy", "c", "j", "pw", "gw", "gt", "partitions", "lookahead", "vram_bytes", "workload", "hardware")
+_NUMBERS = {"c": 1, "j": 1, "pw": 1, "gw": 1, "gt": 1, "partitions": 1, "lookahead": 0, "vram_bytes": 1}
+"""Conditions that every run has, each with its least value; those below may be missing."""
+_MORE_NUMBERS = {"gpus": 1, "g2_threads": 0, "vram_equivalent_bytes": 1}
+_MOST = 1 << 62
+_WORDS = ("policy", "workload", "hardware")
+_FIGURES = ("batch_average", "wall", "peak_vram")
 LOCK_WAIT = "lock_wait_s"
 # A wait for locks that is a smaller part of the run than this is not compared: a few handovers decide it.
 LEAST_LOCK_WAIT = 0.05
@@ -118,17 +124,48 @@ def load_live_run(folder: Path, *, failed_too: bool = False) -> Run:
     Raises
     ------
     BadInput
-        It is not live, did not end well (unless `failed_too`), or lacks a condition.
+        It is not live, did not end well (unless `failed_too`), lacks a condition or a figure, or its design is not one
+        that comes with the library: code that a file names is not run.
     """
     run = load_run(folder)
+    where, info = f"{folder}: run.json", run.info
     if run.info.origin != "live":
         raise BadInput(f"{folder}: a {run.info.origin} run; only live ones can be calibrated to")
     if run.info.outcome != "ok" and not failed_too:
         raise BadInput(f"{folder}: the run ended with {run.info.outcome}, so its figures mean nothing")
-    for name in _NEEDED:
-        if name not in run.info.conditions:
-            raise BadInput(f"{folder}: run.json: condition {name} is missing")
+    if not isinstance(info.conditions, Mapping):
+        raise BadInput(f"{where}: conditions are not a table")
+    for name in (*_NUMBERS, *_WORDS):
+        if name not in info.conditions:
+            raise BadInput(f"{where}: condition {name} is missing")
+    for name, least in (_NUMBERS | _MORE_NUMBERS).items():
+        _check_number(f"{where}: condition {name}", info.conditions.get(name, least), least)
+    if info.policy not in policies.names():
+        raise BadInput(f"{where}: policy {info.policy} does not come with cuzklab, so its runs are not simulated")
+    if info.conditions.get("urgent"):
+        raise BadInput(f"{where}: the run had urgent proofs, whose conditions it does not tell; give one without")
+    device = info.devices[0] if info.devices and isinstance(info.devices[0], Mapping) else {}
+    _check_number(f"{where}: margin_bytes of the first device", device.get("margin_bytes"), 0)
+    if info.outcome == "ok":
+        _check_figures(where, run)
     return run
+
+
+def _check_number(what: str, value: Any, least: int) -> None:
+    if type(value) is not int or not least <= value < _MOST:
+        raise BadInput(f"{what} is {value!r}; it must be a whole number from {least}")
+
+
+def _check_figures(where: str, run: Run) -> None:
+    try:
+        found = {metric["kind"]: float(metric["value"]) for metric in run.info.metrics}
+    except (TypeError, KeyError, ValueError):
+        raise BadInput(f"{where}: a metric has no kind or no value") from None
+    for kind in _FIGURES:
+        if kind not in found:
+            raise BadInput(f"{where}: metric {kind} is missing")
+        if not 0 < found[kind] < math.inf:
+            raise BadInput(f"{where}: metric {kind} is {found[kind]:g}; it must be more than nothing")
 
 
 def identity_of_run(run: Run) -> str:
@@ -164,6 +201,7 @@ def simulate_run(run: Run, hardware: Hardware, seed: int) -> Simulation:
         proofs=conditions["c"],
         in_flight=conditions["j"],
         gpu_workers=conditions["gw"],
+        gpus=conditions.get("gpus", 1),
         synthesis_workers=conditions["pw"],
         lookahead=conditions["lookahead"],
         vram_bytes=conditions["vram_bytes"],

@@ -104,20 +104,24 @@ class KindOfRun:
 
 
 def find_runs(places: Sequence[Path]) -> list[Path]:
-    """Stored runs among folders: each a run, or a folder in which runs lie at any depth.
+    """Stored runs among folders, each once: a folder is a run, or runs lie in it at any depth.
+
+    Hidden folders, of runs that are being written, are left out.
 
     Raises
     ------
     BadInput
         A place holds no run.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for place in places:
         inside = [place] if (place / "run.json").is_file() else sorted(at.parent for at in place.rglob("run.json"))
+        inside = [one for one in inside if not any(part.startswith(".") for part in one.relative_to(place).parts)]
         if not inside:
             raise BadInput(f"{place}: neither a stored run nor a folder with some in it")
-        found |= dict.fromkeys(inside)
-    return list(found)
+        for one in inside:
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
 
 
 def validate_runs(

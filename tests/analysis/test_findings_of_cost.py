@@ -230,7 +230,7 @@ def test_cpu_time_given_to_others_is_told_from_two_percent_on(tmp_path):
         "launches took longer than on a machine left alone."
     )
     assert (found.role, found.aspect, found.figures[0].value) == ("context", "coverage", 0.071)
-    for machine in ({"cpu_stolen_share": 0.019}, {}):
+    for machine in ({"cpu_stolen_share": 0.019}, {"cpu_stolen_share": "much"}, {}):
         assert found_by("host_contended", with_info(run, machine=machine)) == []
 
 

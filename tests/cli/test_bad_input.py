@@ -80,6 +80,22 @@ def test_a_seed_is_not_negative(arguments, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ("run phase9 --backend host --host-memory=", "--host-memory: '' is not a size"),
+        ("run phase9 --backend host --host-memory 0", "--host-memory: must be more than nothing"),
+        ("run phase9 --backend host --workload porep-shaped-10 --host-memory 1MiB", "but 1.00 MiB were given"),
+        ("validate nowhere --hardware emulated", "nowhere: neither a stored run nor a folder with some in it"),
+        ("validate file --hardware emulated", "file: neither a stored run nor a folder with some in it"),
+        ("validate . --hardware emulatd", "Did you mean emulated?"),
+    ],
+)
+def test_memory_and_runs_that_there_are_not_are_refused_before_any_work(arguments, message, folder):
+    refused(typed(arguments), message)
+    assert not (folder / "reports").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         ("check phase10_ordered --log2-domain 9", "--log2-domain and --backend go with --replay live"),
         ("check phase10_ordered --backend host --replay simulate", "--log2-domain and --backend go with --replay live"),
         ("check phase9 --processes 2", "--processes goes with --sweep and --mutations"),

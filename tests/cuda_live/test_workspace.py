@@ -85,7 +85,9 @@ def test_temporaries_have_their_floor_on_a_card_scaled_down():
     assert device._workspace.left_bytes() == FLOOR_BYTES == 2 * GiB
     _, block = taken(device, 500 * MiB)
     device.alloc(16 * MiB)
+    device.events.watching = 7
     device.forget_peaks()
     assert (device.workspace_bytes, device.physical_bytes) == (500 * MiB, 612 * MiB)
+    assert device.events.watching == 0
     del block
     device.close()

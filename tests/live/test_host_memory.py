@@ -8,6 +8,7 @@ import sys
 import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cuzklab import policies
@@ -301,3 +302,17 @@ def test_a_circuit_of_another_seed_is_made_again_and_four_are_remembered(tmp_pat
     assert circuit_with_test_key(8, 1) is made[0]
     circuit_with_test_key(8, 5)
     assert [circuits.is_remembered(8, seed) for seed in (1, 2, 3, 4, 5)] == [True, False, True, True, True]
+
+
+def test_what_a_closed_pool_has_unlocked_may_be_unpinned_again(monkeypatch):
+    """As by whoever still holds a buffer when a run that was stopped has given its device up."""
+    monkeypatch.setattr(software_cupy.runtime, "locked", {})
+    pool = HostPool(software_cupy.runtime)
+    own, foreign = pool.array(1 << 10), np.zeros(1 << 12, np.uint64)
+    pool.pin([own, foreign])
+    pool.close()
+    assert not software_cupy.runtime.locked
+    pool.unpin([own, foreign])
+    pool.pin([own])
+    pool.unpin([own])
+    assert not software_cupy.runtime.locked

@@ -125,3 +125,18 @@ def test_a_density_has_its_wires(case):
 def test_a_wire_beyond_the_circuit_is_refused():
     with pytest.raises(IndexError):
         Density.of(np.array([64]), 64)
+
+
+def test_a_density_counts_its_bits_and_no_wire_from_the_end():
+    assert Density.of(np.array([1, 1, 2]), 64).count == 2
+    with pytest.raises(IndexError):
+        Density.of(np.array([-1]), 64)
+
+
+def test_a_count_of_points_that_is_not_the_densitys_is_refused():
+    """Native code would write beyond the arrays that are made for so many."""
+    classes = host.classify(np.full((128, 4), 2, np.uint64))
+    density = Density.of(np.arange(100), 128)
+    for points in (99, 101):
+        with pytest.raises(ValueError, match=f"density: 100 wires, not {points}"):
+            host.classes_of_query(classes, density.bits, points)

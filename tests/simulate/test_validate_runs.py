@@ -1,7 +1,9 @@
 """Stored live runs beside simulations of them: what is a prediction, what a repetition, and how far off."""
 
 import json
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -16,11 +18,11 @@ from cuzklab.trace import RunInfo, load_run, write_run
 from cuzklab.units import GiB
 
 
-def live(folder, policy="phase8", workers=2, slower=1.0, outcome="ok", created=""):
+def live(folder, policy="phase8", workers=2, slower=1.0, outcome="ok", created="", gpus=1):
     """A simulation stored as a live run whose batch average is another one by a factor."""
     found = simulate(
         policy, "emulated", scaled_workload(12, 2), proofs=2, in_flight=2, gpu_workers=workers, synthesis_workers=2,
-        lookahead=4, vram_bytes=48 * GiB, seed=0,
+        lookahead=4, vram_bytes=48 * GiB, seed=0, gpus=gpus,
     )  # fmt: skip
     metrics = [metric.to_json() for metric in found.metrics.values()]
     for metric in metrics:
@@ -138,3 +140,61 @@ def test_a_folder_without_runs_and_a_simulated_run_are_refused(tmp_path, store):
     ).to_run(tmp_path / "run")  # fmt: skip
     with pytest.raises(BadInput, match="a simulated run"):
         validate_runs([tmp_path], load_hardware("emulated"))
+
+
+def tampered(folder, store, change):
+    """A stored live run with another run.json."""
+    run = shutil.copytree(store / "a" / "phase8-r1", folder / "tampered")
+    record = json.loads((run / "run.json").read_text())
+    change(record)
+    (run / "run.json").write_text(json.dumps(record))
+    return run
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda record: record["conditions"].update(gt="x"), "condition gt is 'x'; it must be a whole number from 1"),
+        (lambda record: record["conditions"].update(gt=0), "condition gt is 0"),
+        (lambda record: record["conditions"].update(gw=[1]), "condition gw is"),
+        (lambda record: record["conditions"].update(c="2"), "condition c is '2'"),
+        (lambda record: record["conditions"].update(vram_bytes=True), "condition vram_bytes is True"),
+        (lambda record: record["conditions"].update(vram_equivalent_bytes="a"), "condition vram_equivalent_bytes is"),
+        (lambda record: record["conditions"].update(urgent="window-post after 1"), "urgent proofs"),
+        (lambda record: record.update(conditions=[]), "conditions"),
+        (lambda record: record.update(devices=[]), "margin_bytes"),
+        (lambda record: record["devices"][0].pop("margin_bytes"), "margin_bytes"),
+        (lambda record: record["devices"][0].update(margin_bytes=-1), "margin_bytes"),
+        (lambda record: record.update(metrics=[]), "batch_average"),
+        (lambda record: record["metrics"][0].update(value=float("nan")), "metric"),
+        (lambda record: [metric.update(value=0) for metric in record["metrics"]], "metric"),
+        (lambda record: record.update(policy="mine"), "policy mine"),
+        (lambda record: record.update(policy=["phase8"]), "policy"),
+    ],
+)
+def test_a_run_json_that_cannot_be_simulated_is_refused_in_one_line(change, message, store, tmp_path):
+    run = tampered(tmp_path, store, change)
+    with pytest.raises(BadInput) as refused:
+        validate_runs([run], load_hardware("emulated"), seeds=(0,))
+    assert message in str(refused.value) and "tampered" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_no_code_is_run_that_a_run_json_names(store, tmp_path):
+    (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    run = tampered(tmp_path, store, lambda record: record.update(policy=str(tmp_path / "mine.py")))
+    with pytest.raises(BadInput, match="policy"):
+        validate_runs([run], load_hardware("emulated"), seeds=(0,))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_run_on_two_devices_is_simulated_on_two(tmp_path):
+    live(tmp_path / "two", gpus=2)
+    (kind,) = validate_runs([tmp_path], load_hardware("emulated"), seeds=(0,))
+    assert kind.figures["batch_average_s"].error == 0
+
+
+def test_runs_that_are_being_written_are_left_out_and_none_counts_twice(tmp_path, store, monkeypatch):
+    shutil.copytree(store / "b" / "phase9-r1", tmp_path / "runs" / ".phase9-r2.part")
+    run = shutil.copytree(store / "b" / "phase9-r1", tmp_path / "runs" / "phase9-r1")
+    monkeypatch.chdir(tmp_path)
+    assert find_runs([Path("runs"), run]) == [Path("runs/phase9-r1")]

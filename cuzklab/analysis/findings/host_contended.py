@@ -15,7 +15,8 @@ def host_contended(case: Case) -> Iterator[Finding]:
     """One finding a design whose live runs lost so much that their times are of the neighbours as well."""
     lost: dict[str, list[Run]] = {}
     for run in case.select(origins=("live",)):
-        if run.info.machine.get(stolen.FACT, 0.0) >= stolen.NOTED_SHARE:
+        share = run.info.machine.get(stolen.FACT)
+        if isinstance(share, float) and share >= stolen.NOTED_SHARE:
             lost.setdefault(run.info.policy, []).append(run)
     for policy, runs in lost.items():
         shares = {run.name: float(run.info.machine[stolen.FACT]) for run in runs}

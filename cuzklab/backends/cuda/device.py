@@ -145,11 +145,12 @@ class CudaDevice:
         return self._workspace.peak_bytes
 
     def forget_peaks(self) -> None:
-        """Give what the workspace does not use back to the card, and count peaks anew from here."""
+        """Give what the workspace does not use back to the card, and count peaks and events anew from here."""
         with self._mutex, self.cuda.Device(self.index):
             self._workspace.trim()
             self._workspace.peak_bytes = self._workspace.held_bytes
             self.physical_bytes = 0
+            self.events.watching = 0
             self._note_physical()
 
     @property

@@ -112,10 +112,11 @@ class HostPool:
             raise
 
     def unpin(self, memory: Sequence[np.ndarray], *, keep: bool = False) -> None:
-        """Undo `pin` for arrays that are not kept."""
+        """Undo `pin` for arrays that are not kept; what a closed pool has unlocked stays so."""
         for array in memory:
             pages = self._pages.get(array.ctypes.data)
-            if keep or (pages is not None and (pages.kept or not pages.locked)):
+            locked = array.ctypes.data in self._foreign if pages is None else pages.locked and not pages.kept
+            if keep or not locked:
                 continue
             self._runtime.hostUnregister(array.ctypes.data)
             self._foreign.discard(array.ctypes.data)

@@ -98,9 +98,16 @@ def classes_of_query(classes: Classes, density: np.ndarray, points: int, *, ones
         How many those are.
     ones_in_tail : bool
         The tail has all that are not zero.
+
+    Raises
+    ------
+    ValueError
+        The density is of another number of wires, or of points.
     """
     words = len(classes.ones)
     checked("density", density, np.uint64, words)
+    if (found := count_bits(density)) != points:
+        raise ValueError(f"density: {found} wires, not {points}")
     tail = classes.others | classes.ones if ones_in_tail else classes.others
     most = min(points, classes.other_count + (classes.one_count if ones_in_tail else 0))
     ones = np.empty(-(-points // 64), np.uint64)
