@@ -1,7 +1,7 @@
 """The verb simulate: a policy in virtual time, and the calibration of the profile that it rests on."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -88,7 +88,8 @@ def simulate(
     """Run a policy's whole engine in virtual time, or calibrate the profile that this rests on.
 
     cuzklab simulate phase9 -c 20 -j 15 -p gw=2 -p pw=10; further -p are lookahead and options of the policy. Prints the
-    mean over seeds and a 90 % interval for a single run. -o stores the first seed's trace.
+    mean over seeds and a 90 % interval for a single run. -o stores the first seed's trace. Exit status 1: the design
+    does not get through with every seed.
 
     cuzklab simulate --calibrate RUNS... -o mine.toml measures constants in stored live runs, or fits them to published
     rows, reports each with an interval and which of them the data cannot tell, and writes the profile. A fit that was
@@ -134,7 +135,7 @@ def simulate(
     stored = found.first.to_run(out) if out else None
     if as_json:
         emit(found.to_json() | ({"run": str(stored.path)} if stored else {}))
-        return
+        _exit_with(found.outcome)
     print(f"SIMULATION of {policy} on {hardware}, {workload}: {found.outcome}. {found.explanation}".rstrip())
     print_table(
         [_figure(name, metric, found.intervals.get(name)) for name, metric in found.metrics.items()]
@@ -151,6 +152,11 @@ def simulate(
         print(f"note: {note}")
     if stored:
         print(f"run  {stored.path}")
+    _exit_with(found.outcome)
+
+
+def _exit_with(outcome: str) -> NoReturn:
+    raise typer.Exit(0 if outcome == "ok" else 1)
 
 
 def _figure(name: str, metric: Any, interval: tuple[float, float] | None) -> dict[str, str]:

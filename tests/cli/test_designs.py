@@ -55,6 +55,15 @@ def test_a_live_run_verifies_its_proofs_and_stores_a_run(tmp_path):
     assert "TEST KEY" in " ".join(load_run(done.json["run"]).info.notes)
 
 
+def test_a_simulation_that_ends_badly_is_a_failure():
+    """What was asked is whether the design gets through."""
+    asked = ("simulate", "phase10_nested", "-c", 1, "-p", "gw=3", "-p", "on_full=fail", "--vram", "16GiB", "--seeds", 1)
+    done = cuzklab(*asked, "--json")
+    assert (done.status, done.json["outcome"]) == (1, "device_oom")
+    done = cuzklab(*asked)
+    assert done.status == 1 and "device_oom" in done.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
