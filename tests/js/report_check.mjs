@@ -53,7 +53,7 @@ async function look(file, viewport, views) {
     // As wide as the text of a printed A4 page: on paper nothing can be scrolled.
     await page.setViewportSize({ width: 673, height: 950 });
     await page.emulateMedia({ media: "print" });
-    found.push({ file, view: "print", ...(await page.evaluate(inspect)) });
+    found.push({ file, view: "print", requests, errors, expected, ...(await page.evaluate(inspect)) });
   }
   await context.close();
 }

@@ -1,9 +1,7 @@
 """The post-mortem of a recording: what it needs, what it shows, what it admits."""
 
 import json
-import os
 import re
-import subprocess
 from html import unescape
 
 import pytest
@@ -18,7 +16,7 @@ from cuzklab.trace import Recorder, RunInfo, write_run
 from tests.cli.command import cuzklab
 from tests.ingest.showing import notebook_shows
 from tests.ingest.test_oracle import CAPTURES
-from tests.report.test_report import SCRIPT
+from tests.report.test_report import cut_on_paper, looked_at
 
 IN_A_BROWSER = ("2025.3_cupy_power_iteration_nvtx", "h200_three_workers_one_lock_2025.3")
 
@@ -100,10 +98,11 @@ def test_the_page_in_a_browser(shared_data, tmp_path, name):
     run = import_file(shared_data / "nsys" / f"{name}.sqlite", tmp_path / "run")
     written = write_report("capture", tmp_path / "out", {"run": str(run.path)})
     assert export_html(written.notebook, tmp_path / "again.html").stat().st_size < 6 << 20
-    done = subprocess.run(
-        ["node", SCRIPT, written.html], capture_output=True, text=True, check=True, timeout=110, env=os.environ
-    )
-    for view in json.loads(done.stdout):
-        assert view["errors"] == view["requests"] == view["overflowing"] == []
-        assert view["pageWidth"] == view["viewWidth"]
+    *screens, paper = looked_at(written.html, timeout_s=110)
+    assert cut_on_paper(paper) == []
+    for view in (*screens, paper):
+        assert view["errors"] == view["requests"] == []
         assert view["injected"] == 0
+    for view in screens:
+        assert view["overflowing"] == []
+        assert view["pageWidth"] == view["viewWidth"]
