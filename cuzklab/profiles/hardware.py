@@ -190,6 +190,9 @@ class Hardware:
         nothing.
     serial_share : StageNumbers or None
         Part of a CPU stage's work that one thread of its pool does alone; none where it says nothing.
+    split_work : StageNumbers or None
+        Work that each thread of a CPU stage's pool adds beyond the first, in the stage's `work_unit`: a part of an MSM
+        has buckets of its own, which are added up once more. None where it says nothing.
     launch : StageNumbers or None
         Seconds that a part of a GPU stage takes on the thread that launches it, beside its kernels: the same for every
         size, and longer on a busy host. `device.launch_s` where it says nothing.
@@ -216,6 +219,7 @@ class Hardware:
     spread: StageNumbers | None
     memory_share: StageNumbers | None
     serial_share: StageNumbers | None = None
+    split_work: StageNumbers | None = None
     launch: StageNumbers | None = None
     size_exponent: StageNumbers | None = None
     calibration: Calibration | None = None
@@ -254,6 +258,9 @@ class Hardware:
     def stage_serial_share(self, stage: str) -> float:
         return self.serial_share.values.get(stage, 0.0) if self.serial_share else 0.0
 
+    def stage_split_work(self, stage: str) -> float:
+        return self.split_work.values.get(stage, 0.0) if self.split_work else 0.0
+
     def stage_memory_share(self, stage: str) -> float:
         return self.memory_share.values.get(stage, 0.0) if self.memory_share else 0.0
 
@@ -284,6 +291,7 @@ _STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] 
     "spread": (_CPU_STAGES | {PAGE_LOCKING}, set(), float, {"most": 1}),
     "memory_share": (_CPU_STAGES | {PAGEABLE_COPY, PAGE_LOCKING}, set(), float, {"most": 1}),
     "serial_share": (_CPU_STAGES, set(), float, {"most": 1}),
+    "split_work": (_CPU_STAGES, set(), float, {}),
     "launch": (set(STAGES) - _CPU_STAGES, set(), float, {}),
     "size_exponent": (set(STAGES) | {LOG2_DOMAIN}, {LOG2_DOMAIN}, float, {"least": -2, "most": 64}),
 }

@@ -50,10 +50,19 @@ def _standard_normal(name: str) -> float:
     return random.Random(name).gauss(0.0, 1.0)
 
 
-def pool_seconds(hardware: Hardware, stage: str, threads: int) -> float:
-    """Seconds that a pool needs for what one thread does in a second: s + (1 − s) / throughput(threads)."""
+def pool_seconds(hardware: Hardware, stage: str, threads: int, work: int) -> float:
+    """Seconds that a pool needs for what one thread does in a second: s + (1 − s) · x."""
     serial = hardware.stage_serial_share(stage)
-    return serial + (1 - serial) / throughput(hardware.host, threads)
+    return serial + (1 - serial) * shared_seconds(hardware, stage, threads, work)
+
+
+def shared_seconds(hardware: Hardware, stage: str, threads: int, work: int) -> float:
+    """Of what all threads of a pool do: x = (1 + d · (threads − 1) / work) / throughput(threads).
+
+    d is what each further thread adds to the work, as the parts of an MSM have buckets of their own.
+    """
+    added = hardware.stage_split_work(stage) * (threads - 1) / work if work else 0.0
+    return (1 + added) / throughput(hardware.host, threads)
 
 
 def stage_demand(
@@ -148,10 +157,10 @@ class Machine:
     def demand(self, effect: Compute) -> tuple[float, Demand]:
         """Seconds that a CPU stage takes alone with its threads, and what it asks of the host.
 
-        With the profile's threads n: t = work / rate. With others the core seconds stay the same, but for the part s
-        that one thread does alone: t' = t · T(threads) / T(n), T(n) = s + (1 − s) / throughput(n). Traffic by the stage
-        table, over that time. The working set of a pool is the buckets of a Pippenger MSM over each thread's part of
-        the points.
+        With the profile's threads n: t = work / rate. With others the core seconds stay the same, but for the part
+        that one thread does alone and for what each further thread adds: t' = t · T(threads) / T(n), T as
+        `pool_seconds`. Traffic by the stage table, over that time. The working set of a pool is the buckets of a
+        Pippenger MSM over each thread's part of the points.
         """
         key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
         if key not in self._demands:
@@ -161,8 +170,9 @@ class Machine:
             row, hardware, shape = STAGES[stage], self.hardware, self.shape_of(effect.partition)
             default = hardware.stage_threads(stage)
             threads = effect.threads or default
-            alone_s = row.work(shape, part) / hardware.rate(stage, shape.domain)
-            alone_s *= pool_seconds(hardware, stage, threads) / pool_seconds(hardware, stage, default)
+            work = row.work(shape, part)
+            alone_s = work / hardware.rate(stage, shape.domain)
+            alone_s *= pool_seconds(hardware, stage, threads, work) / pool_seconds(hardware, stage, default, work)
             self._demands[key] = alone_s, stage_demand(hardware, shape, stage, part, threads, alone_s)
         return self._demands[key]
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from cuzklab.profiles import LOG2_DOMAIN, Hardware
 from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
-from cuzklab.simulate.costs import pool_seconds
-from cuzklab.simulate.host import throughput
+from cuzklab.simulate.costs import pool_seconds, shared_seconds
 from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
@@ -58,9 +57,9 @@ def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware)
         **alone.shares,
         **_host_work(alone, by_domain),
         **_spreads(alone, base),
-        **_serial_shares(alone, base),
+        **_serial_shares(alone, by_domain, base),
     }
-    seconds = _cpu_seconds(alone, observed, base.with_constants(constants))
+    seconds = _cpu_seconds(alone, observed, by_domain, base.with_constants(constants))
     stages = stages_on_device(runs, shapes, observed, machine)
     if base.device.kernels_on_host:
         seconds |= _emulated_seconds(alone, by_domain, machine)
@@ -125,32 +124,37 @@ def _rates(
     return found
 
 
-def _serial_shares(alone: Alone, base: Hardware) -> dict[str, float]:
+def _serial_shares(alone: Alone, by_domain: Mapping[int, CircuitShape], base: Hardware) -> dict[str, float]:
     """Parts of stages that one thread does alone, of the profile's, where the runs had pools of several sizes.
 
-    T(n) = T(1) · (s + (1 − s) / throughput(n)) is linear in T(1) · s and T(1) · (1 − s).
+    T(n) = T(1) · (s + (1 − s) · x(n)), x as `shared_seconds`, is linear in T(1) · s and T(1) · (1 − s).
     """
     found = {}
     for stage in base.serial_share.values if base.serial_share else ():
-        by_domain: dict[int, list[tuple[float, float]]] = {}
+        by_size: dict[int, list[tuple[float, float]]] = {}
         for kind, seconds in alone.seconds.items():
             if kind.name == stage:
-                by_domain.setdefault(kind.domain, []).append((1 / throughput(base.host, kind.threads), seconds))
-        several = [ones for ones in by_domain.values() if len(ones) > 1]
+                work = STAGES[stage].work(by_domain[kind.domain], "")
+                shared_s = shared_seconds(base, stage, kind.threads, work)
+                by_size.setdefault(kind.domain, []).append((shared_s, seconds))
+        several = [ones for ones in by_size.values() if len(ones) > 1]
         if several:
             slopes = [np.polyfit(*np.transpose(ones), 1) for ones in several]
             found[f"serial_share.{stage}"] = float(np.clip(np.mean([c / (m + c) for m, c in slopes]), 0.0, 1.0))
     return found
 
 
-def _cpu_seconds(alone: Alone, observed: Observed, hardware: Hardware) -> dict[str, dict[int, float]]:
+def _cpu_seconds(
+    alone: Alone, observed: Observed, by_domain: Mapping[int, CircuitShape], hardware: Hardware
+) -> dict[str, dict[int, float]]:
     """Of CPU stages with the profile's threads, by stage and domain."""
     counts = np.bincount([one.kind for one in observed.activities], minlength=len(observed.kinds))
     found: dict[str, dict[int, list[tuple[float, int]]]] = {}
     for kind, count in zip(observed.kinds, counts.tolist(), strict=True):
         if kind.name in STAGES and STAGES[kind.name].processor == "cpu":
-            of_profile = pool_seconds(hardware, kind.name, hardware.stage_threads(kind.name))
-            alone_s = alone.seconds[kind] * of_profile / pool_seconds(hardware, kind.name, kind.threads)
+            work = STAGES[kind.name].work(by_domain[kind.domain], "")
+            of_profile = pool_seconds(hardware, kind.name, hardware.stage_threads(kind.name), work)
+            alone_s = alone.seconds[kind] * of_profile / pool_seconds(hardware, kind.name, kind.threads, work)
             found.setdefault(kind.name, {}).setdefault(kind.domain, []).append((alone_s, count))
     return {
         stage: {domain: sum(s * n for s, n in ones) / sum(n for _, n in ones) for domain, ones in by_size.items()}
