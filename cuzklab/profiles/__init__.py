@@ -10,6 +10,7 @@ reads them.
 from cuzklab.profiles.calibration import Calibration
 from cuzklab.profiles.fields import StageNumbers, read_toml
 from cuzklab.profiles.hardware import (
+    LAUNCHING,
     LOG2_DOMAIN,
     PAGE_LOCKING,
     PAGEABLE_COPY,
@@ -34,6 +35,7 @@ from cuzklab.profiles.workloads import (
 )
 
 __all__ = [
+    "LAUNCHING",
     "LOG2_DOMAIN",
     "MAX_LOG2_DOMAIN",
     "MIN_LOG2_DOMAIN",

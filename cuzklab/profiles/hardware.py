@@ -25,7 +25,7 @@ from cuzklab.profiles.fields import (
 from cuzklab.stages import STAGES, DeviceModel
 
 # What host memory slows down beside the CPU stages: copies from pageable memory, and locking and unlocking pages.
-PAGEABLE_COPY, PAGE_LOCKING = "pageable_copy", "page_locking"
+PAGEABLE_COPY, PAGE_LOCKING, LAUNCHING = "pageable_copy", "page_locking", "launching"
 LOG2_DOMAIN = "log2_domain"  # of the circuits that [rates] are of
 
 
@@ -186,8 +186,8 @@ class Hardware:
     threads : StageNumbers or None
         Threads of each CPU stage; one where it says nothing.
     spread : StageNumbers or None
-        Standard deviation of the logarithm of a CPU stage's duration, and of page-locking's; none where it says
-        nothing.
+        Standard deviation of the logarithm of a CPU stage's duration, of page-locking's, and of what a stage on a device
+        takes on the thread that launches it; none where it says nothing.
     serial_share : StageNumbers or None
         Part of a CPU stage's work that one thread of its pool does alone; none where it says nothing.
     split_work : StageNumbers or None
@@ -288,7 +288,7 @@ _CPU_STAGES = {name for name, stage in STAGES.items() if stage.processor == "cpu
 _STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] = {
     "rates": (set(STAGES), set(STAGES), float, {"above": True}),
     "threads": (_CPU_STAGES, set(), int, {"least": 1}),
-    "spread": (_CPU_STAGES | {PAGE_LOCKING}, set(), float, {"most": 1}),
+    "spread": (_CPU_STAGES | {PAGE_LOCKING, LAUNCHING}, set(), float, {"most": 1}),
     "memory_share": (_CPU_STAGES | {PAGEABLE_COPY, PAGE_LOCKING}, set(), float, {"most": 1}),
     "serial_share": (_CPU_STAGES, set(), float, {"most": 1}),
     "split_work": (_CPU_STAGES, set(), float, {}),

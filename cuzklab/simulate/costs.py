@@ -31,7 +31,7 @@ from cuzklab.policies.effects import (
     Upload,
 )
 from cuzklab.policies.model import Partition
-from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
+from cuzklab.profiles import LAUNCHING, PAGE_LOCKING, PAGEABLE_COPY, Hardware
 from cuzklab.simulate.exclusion import Exclusion
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
 from cuzklab.simulate.host import Demand, Job, Processor, throughput
@@ -42,6 +42,7 @@ Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
 _TRAFFIC_OF_PAGES = 64 / 4096
 _LAUNCHING = Demand(1, in_bursts=True)
+_ARRAYS = 3  # a, b and c are locked and unlocked one after the other
 
 
 @lru_cache(maxsize=1 << 14)
@@ -112,6 +113,7 @@ class Machine:
         self._emulated: dict[int, simpy.Resource] = {}
         self._mappings = Exclusion(env)
         self._changed_ns, self._changing_since_ns = 0, None
+        self._change: Job | None = None
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._pageable = pageable_copy_demand(hardware, hardware.transfer.pageable_bytes_per_s)
@@ -193,18 +195,22 @@ class Machine:
 
         If the profile says that it excludes kernels, one thread at a time does such work, in order of arrival, and no
         stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. If the profile says
-        that it delays launches, it is one thread at a time, too, and stages that go on make no progress. Copies go on.
+        that it delays launches, it is one thread at a time, too, and stages that go on make no progress; then it is a
+        call for each of a, b and c, between which others get in. Copies go on.
         """
         transfer = self.hardware.transfer
+        calls = _ARRAYS if transfer.pin_delays_launches else 1
         one_at_a_time = transfer.pin_excludes_kernels or transfer.pin_delays_launches
-        if one_at_a_time:
-            yield self._mappings.exclude()
-        start_ns, self._changing_since_ns = self.env.now, self.env.now
-        yield self.processor.run(alone_s, demand).done
-        if one_at_a_time:
-            self._changed_ns += self.env.now - start_ns
-            self._changing_since_ns = None
-            self._mappings.leave()
+        for _ in range(calls):
+            if one_at_a_time:
+                yield self._mappings.exclude()
+            start_ns, self._changing_since_ns = self.env.now, self.env.now
+            change = self._change = self.processor.run(alone_s / calls, demand)
+            yield change.done
+            if one_at_a_time:
+                self._changed_ns += self.env.now - start_ns
+                self._changing_since_ns = None
+                self._mappings.leave()
 
     def changing_ns(self) -> int:
         """How long mappings have been changed so far, one change after the other."""
@@ -230,6 +236,7 @@ class Machine:
         if self.hardware.transfer.pin_excludes_kernels:
             yield self._mappings.share()
         if launch_s := self.hardware.stage_launch_s(effect.stage):
+            launch_s *= self.spread(LAUNCHING, f"{effect.on} {effect.partition.name}")
             yield self.processor.run(launch_s, _LAUNCHING).done
         if not self.hardware.device.kernels_on_host:
             return None
@@ -245,10 +252,10 @@ class Machine:
             self._emulated[index].release(turn)
 
     def driver_call(self, seconds: float) -> Lasting:
-        """A call of the driver; like a launch it makes no progress while mappings are changed."""
-        since_ns = self.changing_ns()
+        """A call of the driver. Where it delays launches, it waits for the change of mappings that is going on."""
+        if self.hardware.transfer.pin_delays_launches and self._change is not None and not self._change.done.processed:
+            yield self._change.done
         yield self.pause(seconds)
-        yield from self.delayed(since_ns)
 
     def call_setup(self, partition: Partition) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""

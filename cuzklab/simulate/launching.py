@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from cuzklab.profiles import Hardware
+from cuzklab.profiles import LAUNCHING, Hardware
 from cuzklab.simulate.alone import Observed
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
@@ -115,7 +115,7 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     seconds : dict
         Of kernels, by stage and domain; all parts together.
     constants : dict
-        `launch.STAGE`, `device.between_s`, `device.idle_s` and `host.wakeup_penalty`.
+        `launch.STAGE`, `spread.launching`, `device.between_s`, `device.idle_s` and `host.wakeup_penalty`.
     """
     usual = typical(stages, hardware.host.cores)
     seconds: dict[str, dict[int, float]] = {}
@@ -125,8 +125,22 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     gaps = stages["gap_s"].dropna()
     constants["device.between_s"] = float(gaps.median()) if len(gaps) else 0.0
     constants["device.idle_s"] = _NOTICE * constants["device.between_s"]
+    constants[f"spread.{LAUNCHING}"] = _launch_spread(stages, usual, hardware.host.cores)
     constants["host.wakeup_penalty"] = _wakeup_penalty(stages, usual, hardware.host.hardware_threads)
     return seconds, constants
+
+
+def _launch_spread(stages: pd.DataFrame, usual: pd.DataFrame, cores: int) -> float:
+    """How much launches differ from one time to the next: half of what the middle 68 % of their logarithms span.
+
+    While there were cores enough; a few that lasted much longer do not count.
+    """
+    keys = ["stage", "part", "domain"]
+    calm = stages[(stages["threads"] < cores) & ~stages["disturbed"]]
+    both = calm.merge(usual[["kernels_s", "link_s", "launch_s"]], on=keys, suffixes=("", "_usual"))
+    launch_s = (both["lasted_s"] - both[["kernels_s_usual", "link_s_usual"]].max(axis=1)).clip(lower=1e-6)
+    low, high = np.quantile(np.log(launch_s / both["launch_s"]), (0.16, 0.84)) if len(both) else (0.0, 0.0)
+    return float(min(1.0, (high - low) / 2))
 
 
 def _wakeup_penalty(stages: pd.DataFrame, usual: pd.DataFrame, hardware_threads: int) -> float:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuzklab.profiles import LOG2_DOMAIN, Hardware
+from cuzklab.profiles import LAUNCHING, LOG2_DOMAIN, Hardware
 from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
 from cuzklab.simulate.costs import pool_seconds, shared_seconds
+from cuzklab.simulate.host import throughput
 from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
@@ -57,7 +58,7 @@ def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware)
         **alone.shares,
         **_host_work(alone, by_domain),
         **_spreads(alone, base),
-        **_serial_shares(alone, by_domain, base),
+        **_pools(alone, by_domain, base),
     }
     seconds = _cpu_seconds(alone, observed, by_domain, base.with_constants(constants))
     stages = stages_on_device(runs, shapes, observed, machine)
@@ -94,7 +95,9 @@ def _calls(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
-    """Launches as the profile can say them: by stage, or one for all."""
+    """Launches as the profile can say them: by stage, or one for all; and their spread, if it has one."""
+    if f"spread.{LAUNCHING}" in launching and LAUNCHING not in (base.spread.values if base.spread else {}):
+        launching = {name: value for name, value in launching.items() if name != f"spread.{LAUNCHING}"}
     by_stage = [value for name, value in launching.items() if name.startswith("launch.")]
     if base.launch is None:
         return {"device.launch_s": float(np.mean(by_stage))}
@@ -124,23 +127,38 @@ def _rates(
     return found
 
 
-def _serial_shares(alone: Alone, by_domain: Mapping[int, CircuitShape], base: Hardware) -> dict[str, float]:
-    """Parts of stages that one thread does alone, of the profile's, where the runs had pools of several sizes.
+def _pools(alone: Alone, by_domain: Mapping[int, CircuitShape], base: Hardware) -> dict[str, float]:
+    """How pools of several sizes share a stage's work out, of the stages of which the profile says so.
 
-    T(n) = T(1) · (s + (1 − s) · x(n)), x as `shared_seconds`, is linear in T(1) · s and T(1) · (1 − s).
+    T(n) = T(1) · (s + (1 − s) · x(n)), x(n) = (1 + d · (n − 1) / work) / throughput(n), as `shared_seconds`, is linear
+    in T(1) · s, T(1) · (1 − s) and T(1) · (1 − s) · d: two sizes of a pool tell s, and three d as well.
     """
+    from scipy.optimize import nnls
+
     found = {}
     for stage in base.serial_share.values if base.serial_share else ():
-        by_size: dict[int, list[tuple[float, float]]] = {}
+        by_size: dict[int, list[tuple[int, float]]] = {}
         for kind, seconds in alone.seconds.items():
             if kind.name == stage:
-                work = STAGES[stage].work(by_domain[kind.domain], "")
-                shared_s = shared_seconds(base, stage, kind.threads, work)
-                by_size.setdefault(kind.domain, []).append((shared_s, seconds))
-        several = [ones for ones in by_size.values() if len(ones) > 1]
-        if several:
-            slopes = [np.polyfit(*np.transpose(ones), 1) for ones in several]
-            found[f"serial_share.{stage}"] = float(np.clip(np.mean([c / (m + c) for m, c in slopes]), 0.0, 1.0))
+                by_size.setdefault(kind.domain, []).append((kind.threads, seconds))
+        serial, added = [], []
+        for domain, pools in by_size.items():
+            threads, seconds = np.transpose(pools)
+            work = STAGES[stage].work(by_domain[domain], "")
+            shared = [shared_seconds(base, stage, int(n), work) for n in threads]
+            if len(pools) > 2 and base.stage_split_work(stage):
+                one = np.array([1 / throughput(base.host, int(n)) for n in threads])
+                (alone_s, split_s, added_s), _ = nnls(np.transpose([one**0, one, one * (threads - 1)]), seconds)
+                added.append(work * added_s / split_s)
+            elif len(pools) > 1:
+                (alone_s, split_s), _ = nnls(np.transpose([np.ones(len(pools)), shared]), seconds)
+            else:
+                continue
+            serial.append(alone_s / (alone_s + split_s))
+        if serial:
+            found[f"serial_share.{stage}"] = float(np.mean(serial))
+        if added:
+            found[f"split_work.{stage}"] = float(np.mean(added))
     return found
 
 
