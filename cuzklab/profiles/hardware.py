@@ -103,6 +103,9 @@ class Device:
         Trimming the pool, and a device-wide synchronisation, once the device is idle.
     kernels_on_host : bool
         Whether kernels are computed by threads of the host, one stage at a time, as on an emulated device.
+    begins_with_first_array : bool
+        Whether the stage that reads a, b and c begins once a is there, beside the copy of b and c from page-locked
+        memory; otherwise it waits for the whole copy.
     launch_s : float
         What launching a stage takes on the thread that calls, beside the kernels; `[launch]` may say it by stage.
     idle_s : float
@@ -122,6 +125,7 @@ class Device:
     sync_s: float = bounds(0)
     source: str = bounds()
     kernels_on_host: bool = bounds(default=False)
+    begins_with_first_array: bool = bounds(default=False)
     launch_s: float = bounds(default=0.0)
     idle_s: float = bounds(default=0.0)
     between_s: float = bounds(default=0.0)

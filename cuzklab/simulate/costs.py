@@ -36,7 +36,7 @@ from cuzklab.simulate.exclusion import Exclusion
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
 from cuzklab.simulate.host import Demand, Job, Processor, throughput
 from cuzklab.simulate.host_memory import call_bytes
-from cuzklab.stages import G2_BUCKET_BYTES, STAGES, CircuitShape, msm_window_bits
+from cuzklab.stages import G2_BUCKET_BYTES, STAGES, UPLOADED, CircuitShape, msm_window_bits
 
 Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
@@ -228,19 +228,40 @@ class Machine:
         if self.hardware.device.between_s:
             yield self.processor.run(self.hardware.device.between_s, _LAUNCHING).done
 
-    def begin_launch(self, effect: Launch) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
+    def launch_times(self, effect: Launch, waited_ns: int) -> tuple[float, float]:
+        """Seconds that a stage takes on the thread that launches it, and of its kernels, once its data are there.
+
+        Where a stage begins with the first array, it has waited for the copy of all three, taking the time C, and was
+        launched before. Of its 7 transforms, 2 are of each array and the last of all. So of launch h and kernels K, with
+        a wait of w, there is left, but not more than h + K, the longest of h + K − w, K − 2 C / 3, 5 K / 7 − C / 3 and
+        3 K / 7.
+        """
+        launch_s, (kernels_s, _) = self.hardware.stage_launch_s(effect.stage), self.launched(effect)
+        if launch_s:
+            launch_s *= self.spread(LAUNCHING, f"{effect.on} {effect.partition.name}")
+        if waited_ns and self.hardware.device.begins_with_first_array and STAGES[effect.stage].reads == UPLOADED:
+            copy_s = effect.partition.sizes.abc / self.hardware.transfer.pinned_bytes_per_s
+            left_s = max(
+                launch_s + kernels_s - waited_ns / NS_PER_S,
+                kernels_s - 2 * copy_s / 3, 5 * kernels_s / 7 - copy_s / 3, 3 * kernels_s / 7,
+            )  # fmt: skip
+            launch_s, kernels_s = min(launch_s, max(0.0, left_s - kernels_s)), min(kernels_s, left_s)
+        return launch_s, kernels_s
+
+    def begin_launch(
+        self, index: int, launch_s: float
+    ) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
         """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn.
 
         Launching is work of the thread that calls, in bursts between waits for what it has launched.
         """
         if self.hardware.transfer.pin_excludes_kernels:
             yield self._mappings.share()
-        if launch_s := self.hardware.stage_launch_s(effect.stage):
-            launch_s *= self.spread(LAUNCHING, f"{effect.on} {effect.partition.name}")
+        if launch_s:
             yield self.processor.run(launch_s, _LAUNCHING).done
         if not self.hardware.device.kernels_on_host:
             return None
-        turn = self._emulated.setdefault(effect.gpu.index, simpy.Resource(self.env)).request()
+        turn = self._emulated.setdefault(index, simpy.Resource(self.env)).request()
         yield turn
         return turn
 
@@ -274,13 +295,13 @@ def _compute(machine: Machine, effect: Compute) -> Lasting:
     yield compute(machine, effect).done
 
 
-def launch(machine: Machine, effect: Launch) -> Lasting:
+def launch(machine: Machine, effect: Launch, kernels_s: float) -> Lasting:
     """A GPU stage: kernels take work / rate, streamed bytes cross the bus at the pinned rate; the longer counts.
 
     Kernels of several streams share the device, copies of several streams the bus. On an emulated device a thread of
     the host computes them.
     """
-    kernels_s, streamed_bytes = machine.launched(effect)
+    _, streamed_bytes = machine.launched(effect)
     if machine.hardware.device.kernels_on_host:
         ends = [machine.processor.run(kernels_s, Demand(1)).done]
     else:
@@ -343,7 +364,6 @@ def device_sync(machine: Machine, effect: DeviceSync) -> Lasting:
 
 COSTS: dict[type[Effect], Callable[[Machine, Any], Lasting]] = {
     Compute: _compute,
-    Launch: launch,
     Pin: pin,
     Unpin: unpin,
     FreeHost: free_host,

@@ -30,7 +30,7 @@ from cuzklab.policies.engine import Latencies, Outcome
 from cuzklab.policies.model import Gpu, Partition, Program, WaitFor
 from cuzklab.policies.schedule import SCHEDULE, Order
 from cuzklab.simulate.actor import Actor
-from cuzklab.simulate.costs import COSTS, Machine, compute, upload
+from cuzklab.simulate.costs import COSTS, Machine, compute, launch, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
 from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
@@ -373,9 +373,10 @@ class Interpreter:
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
         """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
         changing_ns = self.machine.changing_ns()
-        turn = yield from self.machine.begin_launch(effect)
+        launch_s, kernels_s = self.machine.launch_times(effect, self.env.now - actor.requested_ns)
+        turn = yield from self.machine.begin_launch(effect.gpu.index, launch_s)
         start_ns = self.env.now
-        yield from COSTS[Launch](self.machine, effect)
+        yield from launch(self.machine, effect, kernels_s)
         yield from self.machine.delayed(changing_ns)
         self.machine.end_launch(effect.gpu.index, turn)
         _, streamed_bytes = self.machine.launched(effect)
