@@ -25,7 +25,7 @@ from cuzklab.profiles.fields import (
 from cuzklab.stages import STAGES, DeviceModel
 
 # What host memory slows down beside the CPU stages: copies from pageable memory, and locking and unlocking pages.
-PAGEABLE_COPY, PAGE_LOCKING, LAUNCHING = "pageable_copy", "page_locking", "launching"
+PAGEABLE_COPY, PAGE_LOCKING, LAUNCHING, WAKING = "pageable_copy", "page_locking", "launching", "waking"
 LOG2_DOMAIN = "log2_domain"  # of the circuits that [rates] are of
 
 
@@ -109,10 +109,10 @@ class Device:
     launch_s : float
         What launching a stage takes on the thread that calls, beside the kernels; `[launch]` may say it by stage.
     idle_s : float
-        How long the device has to be idle before a call that waits for that finds it so.
+        How long after the device has become idle a call that waits for that notices it. It does not where a thread is
+        about to launch the next stage, which has the interpreter's lock until it has launched.
     between_s : float
-        What a thread that launches does between two stages. While that is less than `idle_s`, a call that waits for an
-        idle device does so until no thread launches stage after stage any more.
+        What a thread that launches does between two stages.
     """
 
     vram_bytes: int = bounds(0, above=True)
@@ -169,11 +169,15 @@ class Engine:
         Part of a partition's memory that is in use from the start of its synthesis; the rest comes with its progress.
     pickup_s : float
         On a GPU worker, from taking a partition to the start of its call: two workers hide each other's.
+    wake_s : float
+        From what a thread has waited for (a lock, a semaphore, another thread's end, a promise of memory) until it goes
+        on, on a host with a core to spare; longer on a busy one.
     """
 
     early_memory_share: float = bounds(0, 1)
     source: str = bounds()
     pickup_s: float = bounds(default=0.0)
+    wake_s: float = bounds(default=0.0)
 
 
 @dataclass(frozen=True)
@@ -190,8 +194,8 @@ class Hardware:
     threads : StageNumbers or None
         Threads of each CPU stage; one where it says nothing.
     spread : StageNumbers or None
-        Standard deviation of the logarithm of a CPU stage's duration, of page-locking's, and of what a stage on a device
-        takes on the thread that launches it; none where it says nothing.
+        Standard deviation of the logarithm of a CPU stage's duration, of page-locking's, of what a stage on a device
+        takes on the thread that launches it, and of how long a thread takes to wake; none where it says nothing.
     serial_share : StageNumbers or None
         Part of a CPU stage's work that one thread of its pool does alone; none where it says nothing.
     split_work : StageNumbers or None
@@ -292,7 +296,7 @@ _CPU_STAGES = {name for name, stage in STAGES.items() if stage.processor == "cpu
 _STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] = {
     "rates": (set(STAGES), set(STAGES), float, {"above": True}),
     "threads": (_CPU_STAGES, set(), int, {"least": 1}),
-    "spread": (_CPU_STAGES | {PAGE_LOCKING, LAUNCHING}, set(), float, {"most": 1}),
+    "spread": (_CPU_STAGES | {PAGE_LOCKING, LAUNCHING, WAKING}, set(), float, {"most": 1}),
     "memory_share": (_CPU_STAGES | {PAGEABLE_COPY, PAGE_LOCKING}, set(), float, {"most": 1}),
     "serial_share": (_CPU_STAGES, set(), float, {"most": 1}),
     "split_work": (_CPU_STAGES, set(), float, {}),

@@ -31,7 +31,7 @@ from cuzklab.policies.effects import (
     Upload,
 )
 from cuzklab.policies.model import Partition
-from cuzklab.profiles import LAUNCHING, PAGE_LOCKING, PAGEABLE_COPY, Hardware
+from cuzklab.profiles import LAUNCHING, PAGE_LOCKING, PAGEABLE_COPY, WAKING, Hardware
 from cuzklab.simulate.exclusion import Exclusion
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
 from cuzklab.simulate.host import Demand, Job, Processor, throughput
@@ -114,6 +114,7 @@ class Machine:
         self._mappings = Exclusion(env)
         self._changed_ns, self._changing_since_ns = 0, None
         self._change: Job | None = None
+        self._about_to_launch: dict[int, int] = {}
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._pageable = pageable_copy_demand(hardware, hardware.transfer.pageable_bytes_per_s)
@@ -223,18 +224,31 @@ class Machine:
             yield self.env.timeout(now_ns - since_ns)
             since_ns = now_ns
 
-    def before_launch(self) -> Lasting:
+    def before_launch(self, index: int) -> Lasting:
         """What a thread does before it launches a stage; the device may be idle meanwhile."""
         if self.hardware.device.between_s:
+            self._about_to_launch[index] = self._about_to_launch.get(index, 0) + 1
             yield self.processor.run(self.hardware.device.between_s, _LAUNCHING).done
+            self._about_to_launch[index] -= 1
+
+    def notice(self, index: int, effect: Effect, who: str) -> Lasting:
+        """From the device becoming idle until a thread that waits for that notices: not while another is to launch."""
+        idle_s = self.hardware.device.idle_s * self.spread(WAKING, f"{effect.on} {who}")
+        yield self.processor.run(idle_s, _LAUNCHING).done
+        while self._about_to_launch.get(index):
+            yield self.processor.run(idle_s, _LAUNCHING).done
+
+    def wake(self, effect: Effect, who: str) -> Lasting:
+        """From what a thread has waited for until it goes on: it has to get a core, and the interpreter's lock."""
+        if wake_s := self.hardware.engine.wake_s:
+            yield self.processor.run(wake_s * self.spread(WAKING, f"{effect.on} {who}"), _LAUNCHING).done
 
     def launch_times(self, effect: Launch, waited_ns: int) -> tuple[float, float]:
         """Seconds that a stage takes on the thread that launches it, and of its kernels, once its data are there.
 
         Where a stage begins with the first array, it has waited for the copy of all three, taking the time C, and was
-        launched before. Of its 7 transforms, 2 are of each array and the last of all. So of launch h and kernels K, with
-        a wait of w, there is left, but not more than h + K, the longest of h + K − w, K − 2 C / 3, 5 K / 7 − C / 3 and
-        3 K / 7.
+        launched before. Of its 7 transforms, 2 are of each array and the last is of what they give. So of launch h and
+        kernels K, with a wait of w, what is left is the longest of h + K − w, K − 2 C / 3, 5 K / 7 − C / 3, 3 K / 7.
         """
         launch_s, (kernels_s, _) = self.hardware.stage_launch_s(effect.stage), self.launched(effect)
         if launch_s:

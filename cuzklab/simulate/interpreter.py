@@ -41,6 +41,7 @@ from cuzklab.trace import Recorder
 _SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
 # An actor that does so many things without time passing is taken to spin for ever.
 MAX_EFFECTS_AT_ONE_TIME = 100_000
+_WOKEN = {"lock", "barrier", "join", "memory"}  # waits for what another thread does
 _EVENTS_BETWEEN = 200  # looks of whoever watches: a few milliseconds
 
 Watch = Callable[[Recorder, int], None]
@@ -207,7 +208,7 @@ class Interpreter:
             fault, actor.pending_fault = actor.pending_fault, None
             raise fault
         if type(effect) is Launch:
-            yield from self.machine.before_launch()
+            yield from self.machine.before_launch(effect.gpu.index)
         if self.world.may_go(actor.name, effect):
             actor.requested_ns, actor.holder_at_request = self.env.now, ""
             try:
@@ -222,6 +223,8 @@ class Interpreter:
             result, fault = yield granted
             if fault is not None:
                 raise fault
+            if kind in _WOKEN:
+                yield from self.machine.wake(effect, actor.partition_name)
         if type(effect) is FreeHost:
             yield from self._free_host(actor, effect)
         elif type(effect) is Get and isinstance(result, Partition) and actor.in_call:
@@ -286,7 +289,7 @@ class Interpreter:
         return False
 
     def _look_again(self, waiting: Waiting) -> Generator[simpy.Event, Any, None]:
-        yield self.machine.pause(self.machine.hardware.device.idle_s)
+        yield from self.machine.notice(waiting.actor.device, waiting.effect, waiting.actor.partition_name)
         if self.world.wakes(waiting):
             self._let_go_on(waiting)
             self._wake()

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cuzklab.profiles import LAUNCHING, LOG2_DOMAIN, Hardware
+from cuzklab.profiles import LOG2_DOMAIN, Hardware
 from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
 from cuzklab.simulate.costs import pool_seconds, shared_seconds
 from cuzklab.simulate.host import throughput
-from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed
+from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed, waking
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
 
@@ -70,6 +70,8 @@ def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware)
         constants |= _calls(runs)
     elif len(stages):
         on_device, launching = device_constants(stages, machine)
+        if base.engine.wake_s:
+            launching |= waking(runs, observed, base.host.cores)
         seconds |= on_device
         constants |= _known(launching, base) | _calls(runs)
     return Measured(constants | _rates(seconds, by_domain, base), alone.prior_left)
@@ -95,9 +97,13 @@ def _calls(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
-    """Launches as the profile can say them: by stage, or one for all; and their spread, if it has one."""
-    if f"spread.{LAUNCHING}" in launching and LAUNCHING not in (base.spread.values if base.spread else {}):
-        launching = {name: value for name, value in launching.items() if name != f"spread.{LAUNCHING}"}
+    """Launches as the profile can say them: by stage, or one for all; and spreads that it has."""
+    spreads = base.spread.values if base.spread else {}
+    launching = {
+        name: value
+        for name, value in launching.items()
+        if not name.startswith("spread.") or name.partition(".")[2] in spreads
+    }
     by_stage = [value for name, value in launching.items() if name.startswith("launch.")]
     if base.launch is None:
         return {"device.launch_s": float(np.mean(by_stage))}
