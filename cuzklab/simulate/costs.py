@@ -42,6 +42,7 @@ Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
 _TRAFFIC_OF_PAGES = 64 / 4096
 _LAUNCHING = Demand(1, in_bursts=True)
+_DRIVER_CALLS = (Alloc, Free, TrimPool)
 _ARRAYS = 3  # a, b and c are locked and unlocked one after the other
 
 
@@ -113,7 +114,6 @@ class Machine:
         self._emulated: dict[int, simpy.Resource] = {}
         self._mappings = Exclusion(env)
         self._changed_ns, self._changing_since_ns = 0, None
-        self._change: Job | None = None
         self._about_to_launch: dict[int, int] = {}
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
@@ -206,8 +206,7 @@ class Machine:
             if one_at_a_time:
                 yield self._mappings.exclude()
             start_ns, self._changing_since_ns = self.env.now, self.env.now
-            change = self._change = self.processor.run(alone_s / calls, demand)
-            yield change.done
+            yield self.processor.run(alone_s / calls, demand).done
             if one_at_a_time:
                 self._changed_ns += self.env.now - start_ns
                 self._changing_since_ns = None
@@ -287,10 +286,19 @@ class Machine:
             self._emulated[index].release(turn)
 
     def driver_call(self, seconds: float) -> Lasting:
-        """A call of the driver. Where it delays launches, it waits for the change of mappings that is going on."""
-        if self.hardware.transfer.pin_delays_launches and self._change is not None and not self._change.done.processed:
-            yield self._change.done
+        """A call of the driver, which the caller has entered (`enter_driver`)."""
         yield self.pause(seconds)
+
+    def takes_turns(self, effect: Effect) -> bool:
+        """Whether an effect is a call for which the driver's lock is held, as page-locking holds it."""
+        return self.hardware.transfer.pin_delays_launches and type(effect) in _DRIVER_CALLS
+
+    def enter_driver(self) -> simpy.Event:
+        """The driver serves one call at a time, in order of arrival; page-locking is one for each array."""
+        return self._mappings.exclude()
+
+    def leave_driver(self) -> None:
+        self._mappings.leave()
 
     def call_setup(self, partition: Partition) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""

@@ -209,6 +209,23 @@ class Interpreter:
             raise fault
         if type(effect) is Launch:
             yield from self.machine.before_launch(effect.gpu.index)
+        elif self.machine.takes_turns(effect):
+            return (yield from self._call_driver(actor, effect))
+        return (yield from self._carry_out(actor, effect))
+
+    def _call_driver(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, Any]:
+        """A call that has its turn before it takes place; but one that has to wait for the device waits before that."""
+        if self.world.may_go(actor.name, effect):
+            yield self.machine.enter_driver()
+            try:
+                if self.world.may_go(actor.name, effect):
+                    return (yield from self._carry_out(actor, effect))
+            finally:
+                self.machine.leave_driver()
+        return (yield from self._carry_out(actor, effect, in_driver=False))
+
+    def _carry_out(self, actor: Actor, effect: Effect, *, in_driver: bool = True) -> Generator[simpy.Event, Any, Any]:
+        """Wait until an effect is ready, start it, and let it last; outside of the driver's lock, take that for it."""
         if self.world.may_go(actor.name, effect):
             actor.requested_ns, actor.holder_at_request = self.env.now, ""
             try:
@@ -230,7 +247,11 @@ class Interpreter:
         elif type(effect) is Get and isinstance(result, Partition) and actor.in_call:
             yield from self._set_up_call(actor)
         elif effect.lasts and not effect.asynchronous(self.world):
+            if not in_driver:
+                yield self.machine.enter_driver()
             yield from self._last(actor, effect)
+            if not in_driver:
+                self.machine.leave_driver()
         return result
 
     def _start(self, actor: Actor, effect: Effect) -> Any:
