@@ -97,8 +97,8 @@ class Device:
         What an engine leaves free when it decides by the amount of free memory.
     alloc_s, free_s : float
         An allocation outside the pool, and `cudaFree` of it, once the device is idle.
-    pooled_s : float
-        A stream-ordered allocation or free.
+    pooled_s, pooled_free_s : float
+        A stream-ordered allocation, and such a free; 0 for the free: it takes as long as the allocation.
     trim_s, sync_s : float
         Trimming the pool, and a device-wide synchronisation, once the device is idle.
     kernels_on_host : bool
@@ -125,6 +125,7 @@ class Device:
     sync_s: float = bounds(0)
     source: str = bounds()
     kernels_on_host: bool = bounds(default=False)
+    pooled_free_s: float = bounds(default=0.0)
     begins_with_first_array: bool = bounds(default=False)
     launch_s: float = bounds(default=0.0)
     idle_s: float = bounds(default=0.0)

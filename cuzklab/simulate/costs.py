@@ -229,6 +229,9 @@ class Machine:
             self._about_to_launch[index] = self._about_to_launch.get(index, 0) + 1
             yield self.processor.run(self.hardware.device.between_s, _LAUNCHING).done
             self._about_to_launch[index] -= 1
+        if self.hardware.transfer.pin_delays_launches:
+            yield self.enter_driver()
+            self.leave_driver()
 
     def notice(self, index: int, effect: Effect, who: str) -> Lasting:
         """From the device becoming idle until a thread that waits for that notices: not while another is to launch."""
@@ -372,7 +375,8 @@ def alloc(machine: Machine, effect: Alloc) -> Lasting:
 
 def free(machine: Machine, effect: Free) -> Lasting:
     device = machine.hardware.device
-    yield from machine.driver_call(device.pooled_s if effect.buffer.pooled else device.free_s)
+    pooled_s = device.pooled_free_s or device.pooled_s
+    yield from machine.driver_call(pooled_s if effect.buffer.pooled else device.free_s)
 
 
 def trim_pool(machine: Machine, effect: TrimPool) -> Lasting:

@@ -28,6 +28,7 @@ _DRIVER_CALLS = {
     "trim_pool": "device.trim_s",
     "device_sync": "device.sync_s",
 }
+_POOLED_CALLS = {"alloc": "device.pooled_s", "free": "device.pooled_free_s"}
 
 
 @dataclass(frozen=True)
@@ -67,29 +68,35 @@ def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware)
         constants["device.launch_s"] = max(1e-6, float((stages["lasted_s"] - stages["extent_s"]).mean()))
         gaps = stages["gap_s"].dropna()
         constants["device.between_s"] = float(gaps.mean()) if len(gaps) else 0.0
-        constants |= _calls(runs)
+        constants |= _calls(runs, base)
     elif len(stages):
         on_device, launching = device_constants(stages, machine)
         if base.engine.wake_s:
             launching |= waking(runs, observed, base.host.cores)
         seconds |= on_device
-        constants |= _known(launching, base) | _calls(runs)
+        constants |= _known(launching, base) | _calls(runs, base)
     return Measured(constants | _rates(seconds, by_domain, base), alone.prior_left)
 
 
-def _calls(runs: Sequence[Run]) -> dict[str, float]:
+def _calls(runs: Sequence[Run], base: Hardware) -> dict[str, float]:
     """What calls of the driver take a partition, while nobody changes mappings: medians, as few are on a crowded host.
 
-    A partition has one buffer that is not from the pool, in all designs; what its pooled ones take is counted to it.
-    From the start of a call to what is first done in it is what the engine itself adds.
+    A partition has one buffer that is not from the pool, in all designs, and one that is, of which a call takes less.
+    Where the profile does not tell pooled frees, both are counted to the one that is not. From the start of a call to
+    what is first done in it is what the engine itself adds.
     """
+    apart = _POOLED_CALLS if base.device.pooled_free_s else {}
     each: dict[str, list[float]] = {}
     for run in runs:
         spans = undisturbed(run.table("spans"))
-        lasted = (spans["end"] - spans["start"]).groupby([spans["name"], spans["partition"]]).sum()
+        by_call = (spans["end"] - spans["start"]).groupby([spans["name"], spans["partition"]])
+        lasted, shortest, count = by_call.sum(), by_call.min(), by_call.count()
         for name, constant in _DRIVER_CALLS.items():
             if name in lasted.index.get_level_values(0):
-                each.setdefault(constant, []).extend(lasted[name])
+                pooled = shortest[name].where(count[name] == 2, 0) if name in apart else 0
+                each.setdefault(constant, []).extend(lasted[name] - pooled)
+                if name in apart:
+                    each.setdefault(apart[name], []).extend(pooled[count[name] == 2])
         begun = spans[spans["category"] == "call"].set_index("partition")["start"]
         inside = spans[(spans["category"] != "call") & (spans["name"] != "synthesis")]
         each.setdefault("engine.pickup_s", []).extend((inside.groupby("partition")["start"].min() - begun).dropna())
