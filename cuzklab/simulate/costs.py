@@ -42,6 +42,7 @@ Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
 _TRAFFIC_OF_PAGES = 64 / 4096
 _LAUNCHING = Demand(1, in_bursts=True)
+_HELD = 2.0  # times what a thread does between two stages: by then it has launched, unless it has lost its core
 _DRIVER_CALLS = (Alloc, Free, TrimPool)
 _ARRAYS = 3  # a, b and c are locked and unlocked one after the other
 
@@ -114,7 +115,7 @@ class Machine:
         self._emulated: dict[int, simpy.Resource] = {}
         self._mappings = Exclusion(env)
         self._changed_ns, self._changing_since_ns = 0, None
-        self._about_to_launch: dict[int, int] = {}
+        self._has_interpreter_ns: dict[int, int] = {}
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._pageable = pageable_copy_demand(hardware, hardware.transfer.pageable_bytes_per_s)
@@ -226,9 +227,8 @@ class Machine:
     def before_launch(self, index: int) -> Lasting:
         """What a thread does before it launches a stage; the device may be idle meanwhile."""
         if self.hardware.device.between_s:
-            self._about_to_launch[index] = self._about_to_launch.get(index, 0) + 1
+            self._has_interpreter_ns[index] = self.env.now + round(_HELD * self.hardware.device.between_s * NS_PER_S)
             yield self.processor.run(self.hardware.device.between_s, _LAUNCHING).done
-            self._about_to_launch[index] -= 1
         if self.hardware.transfer.pin_delays_launches:
             yield self.enter_driver()
             self.leave_driver()
@@ -237,8 +237,8 @@ class Machine:
         """From the device becoming idle until a thread that waits for that notices: not while another is to launch."""
         idle_s = self.hardware.device.idle_s * self.spread(WAKING, f"{effect.on} {who}")
         yield self.processor.run(idle_s, _LAUNCHING).done
-        while self._about_to_launch.get(index):
-            yield self.processor.run(idle_s, _LAUNCHING).done
+        while (wait_ns := self._has_interpreter_ns.get(index, 0) - self.env.now) > 0:
+            yield self.env.timeout(wait_ns)
 
     def wake(self, effect: Effect, who: str) -> Lasting:
         """From what a thread has waited for until it goes on: it has to get a core, and the interpreter's lock."""
