@@ -233,8 +233,9 @@ class Machine:
             yield self.enter_driver()
             self.leave_driver()
 
-    def notice(self, index: int, effect: Effect, who: str) -> Lasting:
+    def notice(self, effect: Effect, who: str) -> Lasting:
         """From the device becoming idle until a thread that waits for that notices: not while another is to launch."""
+        index = (effect.buffer.gpu if isinstance(effect, Free) else effect.gpu).index
         idle_s = self.hardware.device.idle_s * self.spread(WAKING, f"{effect.on} {who}")
         yield self.processor.run(idle_s, _LAUNCHING).done
         while (wait_ns := self._has_interpreter_ns.get(index, 0) - self.env.now) > 0:

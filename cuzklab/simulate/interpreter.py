@@ -310,7 +310,7 @@ class Interpreter:
         return False
 
     def _look_again(self, waiting: Waiting) -> Generator[simpy.Event, Any, None]:
-        yield from self.machine.notice(waiting.actor.device, waiting.effect, waiting.actor.partition_name)
+        yield from self.machine.notice(waiting.effect, waiting.actor.partition_name)
         if self.world.wakes(waiting):
             self._let_go_on(waiting)
             self._wake()
