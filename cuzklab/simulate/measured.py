@@ -144,7 +144,8 @@ def _pools(alone: Alone, by_domain: Mapping[int, CircuitShape], base: Hardware) 
     """How pools of several sizes share a stage's work out, of the stages of which the profile says so.
 
     T(n) = T(1) · (s + (1 − s) · x(n)), x(n) = (1 + d · (n − 1) / work) / throughput(n), as `shared_seconds`, is linear
-    in T(1) · s, T(1) · (1 − s) and T(1) · (1 − s) · d: two sizes of a pool tell s, and three d as well.
+    in T(1) · s, T(1) · (1 − s) and T(1) · (1 − s) · d. Two sizes of a pool tell s, and three d as well, if one of them
+    is more than there are hardware threads: up to those, what is done alone and what is added look the same.
     """
     from scipy.optimize import nnls
 
@@ -159,7 +160,7 @@ def _pools(alone: Alone, by_domain: Mapping[int, CircuitShape], base: Hardware) 
             threads, seconds = np.transpose(pools)
             work = STAGES[stage].work(by_domain[domain], "")
             shared = [shared_seconds(base, stage, int(n), work) for n in threads]
-            if len(pools) > 2 and base.stage_split_work(stage):
+            if len(pools) > 2 and max(threads) > base.host.hardware_threads and base.stage_split_work(stage):
                 one = np.array([1 / throughput(base.host, int(n)) for n in threads])
                 (alone_s, split_s, added_s), _ = nnls(np.transpose([one**0, one, one * (threads - 1)]), seconds)
                 added.append(work * added_s / split_s)

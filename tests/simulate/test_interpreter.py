@@ -439,7 +439,7 @@ def test_calls_of_the_driver_have_their_turn_between_arrays_that_are_locked(toy,
     ("kernels_s", "overlaps", "ends"), [(1, False, 2.0375), (1, True, 0.9375 + 3 / 7), (4, True, 4.3125)]
 )
 def test_a_stage_may_begin_with_the_first_of_three_arrays(toy, hardware_with, kernels_s, overlaps, ends):
-    """The copy takes C = 0.9375 s, the launch 0.1 s. Of 1 s of kernels 3/7 come after c; 4 s go on from C/3, when a is."""
+    """The copy takes C = 0.9375 s, the launch 0.1 s. Of 1 s of kernels 3/7 come after c; 4 s go on from C/3."""
     p = toy.partition()
 
     def worker():
