@@ -15,6 +15,7 @@ from cuzklab.errors import BadInput
 from cuzklab.live import run_live
 from cuzklab.profiles import StageNumbers, load_hardware, scaled_workload
 from cuzklab.simulate import simulate
+from cuzklab.simulate.alone import observe
 from cuzklab.simulate.live_runs import (
     LOCK_WAIT,
     fit_live_runs,
@@ -155,6 +156,14 @@ def test_a_part_that_one_thread_does_alone_is_told_from_pools_of_two_sizes(tmp_p
     found = measured(monkeypatch, base, runs)
     assert found.constant("serial_share.b_g2_msm") == pytest.approx(0.2, abs=0.01)
     assert found.rate("b_g2_msm", 1 << 12) == pytest.approx(truth.rate("b_g2_msm", 1 << 12), rel=0.02)
+
+
+def test_a_pool_that_a_design_has_by_default_is_counted_with_its_threads(tmp_path, card):
+    run = as_live(tmp_path / "run", "phase12", 1, card)
+    conditions = {name: value for name, value in run.info.conditions.items() if name != "g2_threads"}
+    run = replace(run, info=replace(run.info, conditions=conditions))
+    (kind,) = [kind for kind in observe([run], [1 << 12]).kinds if kind.name == "b_g2_msm"]
+    assert kind.threads == 32
 
 
 def test_what_each_thread_adds_is_told_from_pools_of_three_sizes(tmp_path, card, monkeypatch):
