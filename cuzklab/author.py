@@ -22,6 +22,7 @@ from cuzklab.report import display, show
 from cuzklab.report.postmortem import conclude as write_conclusion
 from cuzklab.report.postmortem import examine
 from cuzklab.trace import Run
+from cuzklab.trace.store import as_folder
 from cuzklab.units import parse_size
 
 _PLACE = "cell {}"  # what stands for the name of a policy's file
@@ -185,7 +186,7 @@ def simulate(
             one, hardware, workload, proofs=proofs, in_flight=proofs, gpu_workers=workers,
             synthesis_workers=synthesis_workers, vram_bytes=parse_size(vram) if vram else None,
         )  # fmt: skip
-        runs.append(simulation.to_run(out / "runs" / f"simulate-{one.name}"))
+        runs.append(simulation.to_run(out / "runs" / f"simulate-{as_folder(one.name)}"))
     show.metrics(runs)
     _tell_endings(runs)
     return runs
@@ -210,7 +211,7 @@ def run(
             one, log2_domain, proofs=proofs, partitions=partitions, gpu_workers=workers, vram_bytes=parse_size(vram),
             seed=seed,
         )  # fmt: skip
-        runs.append(result.write(out / "runs" / f"live-{one.name}"))
+        runs.append(result.write(out / "runs" / f"live-{as_folder(one.name)}"))
         display.text(f"{one.name}: {len(result.verified)} of {proofs} proofs made and verified.")
     show.metrics(runs)
     _tell_endings(runs)

@@ -19,8 +19,9 @@ from typing import Any
 from cuzklab import __version__, resources
 from cuzklab.backends.choose import choose
 from cuzklab.errors import BadInput, no_such
+from cuzklab.policies import name_of
 from cuzklab.progress import Report, part
-from cuzklab.trace.store import Run, RunError, load_run
+from cuzklab.trace.store import Run, RunError, as_folder, load_run
 from cuzklab.units import parse_size
 
 _STEP_FIELDS = {
@@ -128,7 +129,7 @@ class Step:
             return self.name
         again = f"-{self.repeat}" if self.repeat > 1 else ""
         options = "".join(f"-{key}-{value}" for key, value in self.values.get("options", {}).items())
-        policy = Path(self.values["policy"]).stem if self.values["policy"].endswith(".py") else self.values["policy"]
+        policy = as_folder(name_of(self.values["policy"]))
         vram = str(self.values["vram"]).replace(" ", "")
         return f"{self.do}-{policy}{options}-w{self.values['workers']}-{vram}{again}"
 

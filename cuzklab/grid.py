@@ -14,8 +14,9 @@ from typing import Any
 from cuzklab import resources
 from cuzklab.errors import BadInput, no_such
 from cuzklab.experiment import Experiment, Step, carry_out, read, steps
+from cuzklab.policies import name_of
 from cuzklab.progress import Report, part
-from cuzklab.trace.store import Run
+from cuzklab.trace.store import Run, as_folder
 
 
 def names() -> tuple[str, ...]:
@@ -60,7 +61,7 @@ def runs_of(grid: Experiment, backend: str) -> list[Step]:
 def _name(step: Step) -> str:
     """Everything by which runs of a grid usually differ."""
     values = step.values
-    policy = Path(values["policy"]).stem
+    policy = as_folder(name_of(values["policy"]))
     options = "".join(f"-{key}-{value}" for key, value in values.get("options", {}).items())
     several = f"-x{values['devices']}" if values.get("devices", 1) > 1 else ""
     vram = str(values["vram"]).replace(" ", "").removesuffix("iB")

@@ -51,6 +51,22 @@ def _lines(title: str) -> Iterator[Report]:
     yield report
 
 
+def seldom(report: Report, every_s: float = 10.0, clock: Callable[[], float] = time.monotonic) -> Report:
+    """A progress report for a log, of a job with too many tasks for a line each.
+
+    Told on is what comes when another tenth of the job is done, or `every_s` seconds after the last line.
+    """
+    tenth, told_s = -1, 0.0
+
+    def told(share: float, words: str = "") -> None:
+        nonlocal tenth, told_s
+        if int(10 * share) > tenth or clock() - told_s >= every_s:
+            tenth, told_s = int(10 * share), clock()
+            report(share, words)
+
+    return told
+
+
 def part(report: Report, start: float, end: float, prefix: str = "") -> Report:
     """A progress report for a part of a job, between two shares of the whole."""
     return lambda share, words="": report(start + (end - start) * share, f"{prefix}{words}")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cuzklab import experiment
+from cuzklab import experiment, policies
+from cuzklab.analysis import Case
 from cuzklab.errors import BadInput
 
 SMALL = """
@@ -132,6 +133,18 @@ def test_an_edited_policy_is_not_answered_with_what_it_gave_before(small, tmp_pa
     mine.write_text(POLICY.replace("Mine", "Mine, edited"))
     (edited,) = experiment.steps(experiment.load(str(small)))
     assert first.info.inputs["step"] != edited.key
+
+
+def test_a_file_called_as_a_shipped_policy_is_another_design_than_that(small, tmp_path):
+    own = tmp_path / "phase9.py"
+    own.write_text(POLICY)
+    small.write_text(SMALL.replace("phase10_ordered", str(own)))
+    loaded = experiment.load(str(small))
+    shipped, mine = experiment.execute(str(small), tmp_path / "out")
+    assert [run.info.policy for run in (shipped, mine)] == ["phase9", "phase9 (phase9.py)"]
+    assert [run.name for run in (shipped, mine)] == ["check-phase9-w2-16GiB", "check-phase9-phase9.py-w2-16GiB"]
+    names = [policies.name_of(place) for place in (loaded.candidate, loaded.baseline)]
+    assert [Case(*names, (shipped, mine)).select(name) for name in names] == [(mine,), (shipped,)]
 
 
 def test_edited_sources_and_profiles_make_runs_anew(monkeypatch):

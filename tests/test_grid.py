@@ -34,6 +34,17 @@ def test_a_grid_makes_live_runs_only(tmp_path):
         grid.load(str(file))
 
 
+def test_a_file_called_as_a_shipped_policy_has_runs_of_its_own(tmp_path):
+    own, file = tmp_path / "phase9.py", tmp_path / "own.toml"
+    own.write_text("")
+    file.write_text(
+        'title = "t"\n[parameters]\nlog2_domain = 8\nproofs = 1\npartitions = 1\nseed = 1\n'
+        f'[[step]]\ndo = "live"\npolicy = ["phase9", "{own}"]\nworkers = 1\nvram = "20000GiB"\n'
+    )
+    shipped, mine = (step.name for step in grid.runs_of(grid.load(str(file)), "host"))
+    assert (shipped, mine) == ("phase9-gw1-pw1-20000G-2p8-r1", "phase9-phase9.py-gw1-pw1-20000G-2p8-r1")
+
+
 def test_a_grid_goes_on_where_it_stopped_and_starts_nothing_after_its_time(tmp_path):
     file = tmp_path / "own.toml"
     file.write_text(

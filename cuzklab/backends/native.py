@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from cuzklab.backends.entry_points import declare
 from cuzklab.errors import BadInput
 from cuzklab.resources import folder
 
@@ -284,7 +285,7 @@ def _load(wanted_field: str | None, wanted_compiler: str | None, cache: str | No
     field = choose_field_path(cpu_features(compiler))
     path = compile_path(compiler, field)
     library = ctypes.CDLL(str(path))
-    _declare(library)
+    declare(library)
     return Native(library, path, field.name, compiler.identity.splitlines()[0])
 
 
@@ -300,79 +301,3 @@ def load() -> Native:
     """
     with _loading:
         return _load(*(os.environ.get(name) for name in ("CUZKLAB_FIELD", "CXX", "XDG_CACHE_HOME")), _kernels)
-
-
-_POINTER, _U32, _U64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
-_GROUP = {
-    "msm_scratch_bytes": (_U64, _U64, _U32),
-    "msm_windows": (_U32, _U32),
-    "msm_window": (None, _POINTER, _POINTER, _U32, _U32, _U32, _POINTER, _POINTER),
-    "msm_combine": (None, _POINTER, _U32, _U32, _POINTER),
-    "sum_of_shifted": (None, _POINTER, _POINTER, _U32, _POINTER),
-    "sum_scratch_bytes": (_U64,),
-    "masked_sum": (None, _POINTER, _POINTER, _U64, _U64, _POINTER, _POINTER),
-    "sum": (None, _POINTER, _U64, _POINTER),
-    "fixed_base_entries": (_U64, _U32),
-    "fixed_base_entry_bytes": (_U64,),
-    "fixed_base_powers": (None, _POINTER, _U32, _POINTER),
-    "fixed_base_table": (None, _POINTER, _U32, _POINTER, _POINTER),
-    "fixed_base": (None, _POINTER, _U32, _POINTER, _U64, _POINTER, _POINTER),
-    "add": (None, _POINTER, _POINTER, _POINTER),
-    "neg": (None, _POINTER, _POINTER),
-    "mul": (None, _POINTER, _POINTER, _U32, _POINTER),
-    "on_curve": (ctypes.c_int64, _POINTER, _U64, _POINTER),
-    "in_subgroup": (ctypes.c_int64, _POINTER, _U64, _POINTER, _POINTER),
-    "lockstep_scratch_bytes": (_U64,),
-    "multiply_each": (None, _POINTER, _POINTER, _U64, _POINTER, _POINTER),
-    "decode": (ctypes.c_int64, _POINTER, _POINTER, _U64, _POINTER, _POINTER),
-    "encode": (None, _POINTER, _U64, _POINTER),
-    "gather": (None, _POINTER, _POINTER, _U64, _POINTER),
-}
-_FIELD = {
-    "add": (None, _POINTER, _U64, _POINTER, _U64, _POINTER, _U64),
-    "sub": (None, _POINTER, _U64, _POINTER, _U64, _POINTER, _U64),
-    "mul": (None, _POINTER, _U64, _POINTER, _U64, _POINTER, _U64),
-    "to_montgomery": (None, _POINTER, _POINTER, _U64),
-    "from_montgomery": (None, _POINTER, _POINTER, _U64),
-    "inverse": (None, _POINTER, _POINTER, _U64),
-    "first_not_canonical": (ctypes.c_int64, _POINTER, _U64),
-    "repeat_products": (None, _POINTER, _U64),
-}
-_OTHERS = {
-    "fr_powers": (None, _POINTER, _POINTER, _U64),
-    "fr_sparse_product": (ctypes.c_int64, _POINTER, _POINTER, _POINTER, _POINTER, _U64, _U64, _U64, _POINTER),
-    "fr_coded_product": (
-        ctypes.c_int64,
-        _POINTER,
-        _POINTER,
-        _POINTER,
-        _POINTER,
-        _POINTER,
-        _U64,
-        _POINTER,
-        _U64,
-        _U64,
-        _U64,
-        _POINTER,
-    ),
-    "fr_check_records": (ctypes.c_int64, _POINTER, _U64, _U32, _U32, _POINTER),
-    "fr_record_products": (ctypes.c_int64, _POINTER, _U64, _U64, _POINTER, _U32, _U32, _POINTER, _POINTER),
-    "fr_classify": (None, _POINTER, _U64, _POINTER, _POINTER, _POINTER),
-    "split_query": (_U64, _POINTER, _POINTER, _POINTER, _U64, _POINTER, _POINTER, _POINTER),
-    "count_bits": (_U64, _POINTER, _U64),
-    "gather_rows": (ctypes.c_int64, _POINTER, _U64, _U64, _POINTER, _U64, _POINTER),
-    "ntt_scratch_bytes": (_U64, _U32, _U32),
-    "ntt_columns": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 5),
-    "ntt_rows": (None, _POINTER, _POINTER, _U32, _U32, _U64, _U64, *[_POINTER] * 3),
-    "ntt_quotient": (None, _POINTER, _POINTER, _POINTER, _U64, _U64, _POINTER),
-}
-
-
-def _declare(library: ctypes.CDLL) -> None:
-    """Types of every entry point: without them ctypes would cut addresses to 32 bits."""
-    entries = dict(_OTHERS)
-    for prefixes, table in ((("g1", "g2"), _GROUP), (("fp", "fr"), _FIELD)):
-        entries.update({f"{prefix}_{name}": types for prefix in prefixes for name, types in table.items()})
-    for name, (result, *arguments) in entries.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments

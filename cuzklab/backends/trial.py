@@ -192,11 +192,11 @@ def _host_work(kernel: str, n: int) -> Callable[[], np.ndarray]:
 
 def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -> list[Callable[[], float]]:
     from cuzklab.backends.cuda import bench as cuda_bench
-    from cuzklab.backends.cuda import launch, quotient
+    from cuzklab.backends.cuda import harness, launch, quotient
 
     if kernel not in cuda_bench.KERNELS:
         raise BadInput(f"no CUDA kernel {kernel!r} to try; there are: {', '.join(cuda_bench.KERNELS)}")
-    inputs = cuda_bench.Inputs()
+    inputs = harness.Inputs()
 
     @contextlib.contextmanager
     def in_force(tree: Path | None, macros: Mapping[str, Mapping[str, int]]) -> Iterator[None]:
@@ -208,15 +208,15 @@ def _cuda_variants(kernel: str, log_n: int, change: Change, root: Path | None) -
             launch.use_kernels(None)
 
     with in_force(None, {}):
-        wanted = cuda_bench.result_of(kernel, 1 << log_n, inputs)
+        wanted = harness.result_of(kernel, 1 << log_n, inputs)
 
     def variant(tree: Path | None, tried: Change) -> Callable[[], float]:
         with in_force(tree, tried.macros):
             quotient.release_tables()
-            right = cuda_bench.agrees_with_host(kernel, **tried.options)
-            if not right or not (cuda_bench.result_of(kernel, 1 << log_n, inputs, **tried.options) == wanted).all():
+            right = harness.agrees_with_host(kernel, **tried.options)
+            if not right or not (harness.result_of(kernel, 1 << log_n, inputs, **tried.options) == wanted).all():
                 raise _wrong(kernel, log_n)
-            work, on_host = cuda_bench.work_for(kernel, 1 << log_n, inputs, **tried.options)
+            work, on_host = harness.work_for(kernel, 1 << log_n, inputs, **tried.options)
 
         def timed() -> float:
             with in_force(tree, tried.macros):

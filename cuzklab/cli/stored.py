@@ -105,6 +105,7 @@ def runs_compare(
     """Figures of two runs side by side, kind by kind, and the conditions in which they differ."""
     from cuzklab.analysis.case import metrics_of
     from cuzklab.analysis.compare import differing, unlike
+    from cuzklab.analysis.designs import design
     from cuzklab.trace.store import load_run
     from cuzklab.units import format_value
 
@@ -121,13 +122,16 @@ def runs_compare(
             rows.append({"kind": figure.kind, "unit": figure.unit, "candidate": figure.value, "baseline": other.value,
                          "ratio": ratio, "obtained": [figure.obtained, other.obtained]})  # fmt: skip
     conditions = {name: list(values) for name, values in differing(mine, theirs).items()}
+    designs = [design(run) or run.info.title for run in (mine, theirs)]
     if as_json:
-        emit({"figures": rows, "differing_conditions": conditions})
+        emit({"designs": designs, "figures": rows, "differing_conditions": conditions})
         return
+    names = [mine.name, theirs.name] if mine.name != theirs.name else [str(candidate), str(baseline)]
+    print_table([{"run": name, "design": words} for name, words in zip(names, designs, strict=True)])
     print_table(
         [
-            {"figure": row["kind"].replace("_", " "), mine.name: format_value(row["candidate"], row["unit"]),
-             theirs.name: format_value(row["baseline"], row["unit"]),
+            {"figure": row["kind"].replace("_", " "), names[0]: format_value(row["candidate"], row["unit"]),
+             names[1]: format_value(row["baseline"], row["unit"]),
              "ratio": "" if row["ratio"] is None else f"{row['ratio']:.3f}", "obtained": " / ".join(row["obtained"])}
             for row in rows
         ]

@@ -11,7 +11,7 @@ import typer
 from cuzklab.cli.help import DESIGNS
 from cuzklab.cli.options import DEFAULT_STORE, Json, Parameters, app, emit, parameters_of, print_table, resumable
 from cuzklab.cli.places import output_folder
-from cuzklab.progress import progress
+from cuzklab.progress import progress, seldom
 
 if TYPE_CHECKING:
     from cuzklab.tuning import Space, Tuning
@@ -81,10 +81,11 @@ def tune(
     place = out or DEFAULT_STORE / "tune" / _name(space)
     journal = place / "journal.jsonl"
     title, kept = f"tune {len(space.configurations):,} configurations", f"what is done is kept in {journal}"
-    with resumable(f"{kept}: the same command goes on there"), progress(title, quiet=as_json) as report:
+    again, on_terminal = f"{kept}: the same command goes on there", sys.stderr.isatty()
+    with resumable(again), progress(title, quiet=as_json and not on_terminal) as report:
         found = tuning.tune(
             space, journal=journal, seeds=seeds, fits=fits, confirm=confirm, check=not unchecked,
-            processes=processes, cluster=cluster, progress=report if sys.stderr.isatty() else _every_tenth(report),
+            processes=processes, cluster=cluster, progress=report if on_terminal else seldom(report),
         )  # fmt: skip
     _store(found, place)
     if as_json:
@@ -100,19 +101,6 @@ def _name(space: "Space") -> str:
     digests = [machine.hardware.digest for machine in space.machines]
     key = json.dumps([digests, space.workload.digest, space.proofs, space.in_flight])
     return f"{machines}-{space.workload.name}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-
-
-def _every_tenth(report):
-    """For a log: a line whenever another tenth is done."""
-    last = -1
-
-    def told(share: float, words: str = "") -> None:
-        nonlocal last
-        if int(10 * share) > last:
-            last = int(10 * share)
-            report(share, words)
-
-    return told
 
 
 def _store(found: "Tuning", place: Path) -> None:

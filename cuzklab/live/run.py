@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from cuzklab.backends.device import Device, Stream, Work
-from cuzklab.live.actor import Actor, RecordedEvent
+from cuzklab.live.actor import Actor
 from cuzklab.live.board import Blocked, Board, Verdict, Waited, raise_pending
+from cuzklab.live.copies import RecordedEvent
 from cuzklab.live.data import Data
 from cuzklab.live.device_memory import DeviceMemory
 from cuzklab.live.instruments import Instruments

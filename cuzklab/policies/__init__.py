@@ -81,6 +81,20 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(name for name in found if name not in _MACHINERY))
 
 
+def name_of(place: str | Path) -> str:
+    """The name under which a policy's runs are stored, from its name or the path of its file.
+
+    A file is called by its stem: ``./mine.py`` is ``mine``. One that is called as a shipped policy, without being that
+    policy's own file, is another design and says so: ``./phase9.py`` is ``phase9 (phase9.py)``. No name ends in
+    ``.py``, so `load` never takes one that a stored run states for a file to execute.
+    """
+    path = Path(place)
+    if path.suffix != ".py":
+        return str(place)
+    is_another = path.stem in names() and path.resolve().parent != Path(__file__).resolve().parent
+    return f"{path.stem} ({path.name})" if is_another else path.stem
+
+
 def options_of(module: ModuleType) -> dict[str, Any]:
     """Options of a policy, with their defaults: the parameters after the partition and the device."""
     parameters = list(inspect.signature(module.prove_partition).parameters.values())[2:]
@@ -114,7 +128,7 @@ def load(name: str | Path, **options: Any) -> Policy:
         if key not in known:
             raise UnknownPolicy(f"policy {text} has no option {key!r}; it has: {', '.join(known) or 'none'}")
         bound[key] = _converted(f"policy {text}: option {key}", value, parameters[key])
-    return Policy(Path(text).stem, inspect.cleandoc(module.__doc__ or ""), module, bound)
+    return Policy(name_of(text), inspect.cleandoc(module.__doc__ or ""), module, bound)
 
 
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -145,7 +159,10 @@ def from_source(name: str, source: str, place: str) -> Policy:
     Raises
     ------
     UnknownPolicy
+        Also where a shipped policy has that name, since their runs could not be told apart.
     """
+    if name in names():
+        raise UnknownPolicy(f"{place}: a policy of that name is shipped; give yours another")
     module = ModuleType(f"cuzklab_policy_{name}")
     module.__file__ = place
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)

@@ -172,7 +172,8 @@ from cuzklab import experiment
 plan = experiment.load("{name}", parameters)
 runs = experiment.execute("{name}", Path(out), parameters, display.progress)"""
 _SUMMARY = """\
-post = examine(Case(plan.candidate, plan.baseline, tuple(runs), parse_size(vram), plan.question))
+names = [policies.name_of(design) for design in (plan.candidate, plan.baseline)]
+post = examine(Case(*names, tuple(runs), parse_size(vram), plan.question))
 real = post.typical("live", "imported")
 show.summary(post)"""
 _SECTIONS = (
@@ -213,7 +214,7 @@ for run in real:
     show.blame(run)"""),
     ("overlap", """\
 for run in real:
-    if run.info.policy == plan.baseline and run.info.outcome == "ok":
+    if run.info.policy == post.case.baseline and run.info.outcome == "ok":
         show.overlaps(run)"""),
     ("scale", """\
 from cuzklab.simulate import load_published
@@ -225,7 +226,7 @@ show.device_time(simulated)
 show.critical_path(simulated)
 show.against_baseline(post, simulated)"""),
     ("half_minute", """\
-for run in post.case.select(policy=plan.candidate, origins=("simulated",), outcomes=("ok",))[-1:]:
+for run in post.case.select(policy=post.case.candidate, origins=("simulated",), outcomes=("ok",))[-1:]:
     show.timeline(run, 300, 330)"""),
     ("findings", "show.findings(post)"),
     ("verdict", "show.verdict(post)"),

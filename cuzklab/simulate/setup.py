@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import cuzklab.policies as policies
@@ -92,19 +91,14 @@ def setup_of(
             raise BadInput(f"{what}: condition {name} is missing or is no {'number' if kind is int else 'text'}")
     if conditions.get("urgent"):
         raise BadInput(f"{what}: condition urgent: a run with urgent proofs cannot be replayed with changes yet")
-    policy = policies.load(_policy_name(conditions))
+    if (name := conditions["policy"]) not in policies.names():  # a path would be executed
+        raise BadInput(f"{what}: policy {name!r} does not come with cuzklab, so its runs are not simulated")
+    policy = policies.load(name)
     options = {name: conditions[name] for name in policies.options_of(policy.module) if name in conditions}
     if isinstance(hardware, str) or hardware is None:
         hardware = load_hardware(hardware or conditions["hardware"])
     return Setup(
-        policies.load(_policy_name(conditions), **options), hardware, workload or load_workload(conditions["workload"]),
+        policies.load(name, **options), hardware, workload or load_workload(conditions["workload"]),
         conditions["c"], conditions["j"], conditions["gw"], conditions["pw"], conditions["lookahead"],
         conditions["partitions"], conditions.get("gpus", 1), conditions["vram_bytes"],
     )  # fmt: skip
-
-
-def _policy_name(conditions: Mapping[str, Any]) -> str:
-    name = conditions["policy"]
-    if Path(name).name != name:
-        raise BadInput(f"condition policy is {name!r}; it must be the name of a policy")
-    return name

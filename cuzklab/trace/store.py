@@ -7,6 +7,7 @@ leaves either a complete run or none.
 import json
 import os
 import platform
+import re
 import shutil
 import tempfile
 import time
@@ -321,6 +322,11 @@ def list_runs(folder: Path) -> list[Run]:
 
 
 def new_run_place(folder: Path, title: str) -> Path:
-    """A place for a new run: folder/date-time-title."""
+    """A place for a new run: folder/date-time-title, the title as one word."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    return folder / f"{stamp}-{title}"
+    return folder / f"{stamp}-{as_folder(title)}"
+
+
+def as_folder(name: str) -> str:
+    """A name as one word that a shell takes as it stands: ``phase9-phase9.py`` for ``phase9 (phase9.py)``."""
+    return re.sub(r"[^\w.,=+-]+", "-", name).strip("-")

@@ -74,7 +74,7 @@ class Configuration:
     @property
     def design(self) -> str:
         """The policy's name."""
-        return Path(self.policy).stem if self.policy.endswith(".py") else self.policy
+        return policies.name_of(self.policy)
 
     @property
     def label(self) -> str:

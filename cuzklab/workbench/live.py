@@ -11,6 +11,7 @@ import anywidget
 import traitlets
 from ipywidgets import VBox
 
+from cuzklab.policies import name_of
 from cuzklab.trace.metrics import KINDS
 from cuzklab.trace.store import load_run, new_run_place
 from cuzklab.units import METRIC_KINDS, format_value
@@ -89,7 +90,7 @@ class LiveView(anywidget.AnyWidget):
             self.result, self.log, self.frame = {}, [], {}
             self.state = "running"
             self._newest, self._waiting_for = None, 0
-            target = new_run_place(Path(place), Path(policy).stem)
+            target = new_run_place(Path(place), name_of(policy))
             self.child = Child(
                 [
                     "cuzklab", "run", policy, *plan.arguments(), "--status-fd", "{status}", "-o", str(target), "--json",

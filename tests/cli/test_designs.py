@@ -1,8 +1,13 @@
 """check, simulate and run from the command line: exit status, JSON shapes, one line for bad input."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+from cuzklab import policies
 from cuzklab.backends import cuda
+from cuzklab.report.comparison import compared
 from cuzklab.trace import load_run
 from tests.cli.command import cuzklab
 
@@ -149,16 +154,50 @@ def test_stored_runs_are_listed_shown_and_queried(tmp_path):
     assert answer == [{"n": 1}]
 
 
-def test_two_runs_are_compared_kind_by_kind_unless_they_are_different_experiments(tmp_path):
+def test_two_runs_are_compared_kind_by_kind_unless_they_are_different_experiments(tmp_path, monkeypatch):
     for name, policy, proofs in (("a", "phase9", 2), ("b", "phase8", 2), ("c", "phase8", 3)):
         cuzklab("simulate", policy, "-c", proofs, "-o", tmp_path / name)
     done = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "b", "--json")
     figures = {row["kind"]: row for row in done.json["figures"]}
     assert figures["prove_time"]["ratio"] == figures["prove_time"]["candidate"] / figures["prove_time"]["baseline"] < 1
     assert "batch average" in cuzklab("runs", "compare", tmp_path / "a", tmp_path / "b").out
+    shutil.copytree(tmp_path / "b", tmp_path / "elsewhere" / "a")
+    monkeypatch.chdir(tmp_path)
+    out = cuzklab("runs", "compare", "a", "elsewhere/a").out
+    (header,) = (line.split() for line in out.splitlines() if line.startswith("figure"))
+    assert header == ["figure", "a", "elsewhere/a", "ratio", "obtained"]
     refused = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "c")
     assert refused.status == 2
     assert "they differ in c (2 and 3)" in refused.err
+
+
+def test_runs_of_a_file_called_as_a_shipped_policy_are_told_from_those_of_the_shipped_one(tmp_path, monkeypatch):
+    (tmp_path / "phase9.py").write_text(Path(policies.load("phase9").module.__file__).read_text())
+    monkeypatch.chdir(tmp_path)
+    for name, policy in (("mine", "./phase9.py"), ("shipped", "phase9")):
+        cuzklab("simulate", policy, "-c", 1, "-o", name)
+    listed = cuzklab("runs", "list", "--store", ".", "--json").json
+    assert {run["run"]: run["policy"] for run in listed} == {"mine": "phase9 (phase9.py)", "shipped": "phase9"}
+    assert cuzklab("runs", "compare", "mine", "shipped", "--json").json["designs"] == ["phase9 (phase9.py)", "phase9"]
+    lines = [line.split(maxsplit=1) for line in cuzklab("runs", "compare", "mine", "shipped").out.splitlines()]
+    assert [[run, rest.rstrip()] for run, rest in lines[1:3]] == [["mine", "phase9 (phase9.py)"], ["shipped", "phase9"]]
+    post = compared("mine", "shipped")
+    assert (post.case.candidate, post.case.baseline) == ("phase9 (phase9.py)", "phase9")
+    explained = cuzklab("simulate", "mine", "--explain")
+    assert explained.status == 2 and "phase9 (phase9.py)" in explained.err
+
+
+def test_a_live_run_of_a_file_called_as_a_shipped_policy_is_not_simulated_as_that(tmp_path, monkeypatch):
+    (tmp_path / "phase9.py").write_text(Path(policies.load("phase9").module.__file__).read_text())
+    monkeypatch.chdir(tmp_path)
+    made = cuzklab("run", "./phase9.py", "--workload", "porep-shaped-8", "--partitions", 1, "--vram", "20000GiB",
+                   "--backend", "host", "--json")  # fmt: skip
+    place = made.json["run"]
+    assert made.status == 0 and Path(place).name.endswith("-phase9-phase9.py")
+    for asked in (("validate", place), ("simulate", "--calibrate", place)):
+        refused = cuzklab(*asked, "--hardware", "emulated")
+        assert refused.status == 2
+        assert "policy phase9 (phase9.py) does not come with cuzklab, so its runs are not simulated" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cuzklab.backends import cuda, roofline
-from cuzklab.backends.cuda import bench, transform
+from cuzklab.backends.cuda import bench, harness, transform
 from cuzklab.backends.trial import Change, Edit, compare
 from cuzklab.errors import BadInput
 from tests.cli.command import cuzklab
@@ -42,10 +42,10 @@ def test_a_size_that_does_not_fit_is_left_out_with_the_reason():
     pool.set_limit(size=256 << 20)
     try:
         with pytest.raises(bench.NotEnoughMemory, match=r"table of \d+ multiples"):
-            bench.measure("fixed_msm_g1", 20, rates["wide_multiply_adds"], bench.Inputs(), 1)
+            bench.measure("fixed_msm_g1", 20, rates["wide_multiply_adds"], harness.Inputs(), 1)
     finally:
         pool.set_limit(size=0)
-    assert bench.measure("fixed_msm_g1", 10, rates["wide_multiply_adds"], bench.Inputs(), 1).median_ms > 0
+    assert bench.measure("fixed_msm_g1", 10, rates["wide_multiply_adds"], harness.Inputs(), 1).median_ms > 0
 
 
 def test_kernels_lie_under_the_roof():
@@ -76,14 +76,14 @@ def test_a_slip_says_where_and_leaves_the_device_usable():
     with pytest.raises(BadInput, match=r'ntt\.cu\(\d+\): error: identifier "c" is undefined') as error:
         compare("ntt", 12, slip, backend="cuda")
     assert "\n" not in str(error.value)
-    assert bench.agrees_with_host("ntt")
+    assert harness.agrees_with_host("ntt")
 
 
 def test_a_wrong_result_is_not_timed():
     wrong = Change(edits=[Edit("cuda/ntt.cu", "b = a - b;", "b = a + b;")])
     with pytest.raises(RuntimeError, match="the changed kernel's result is wrong; nothing was timed"):
         compare("ntt", 12, wrong, backend="cuda")
-    assert bench.agrees_with_host("ntt")
+    assert harness.agrees_with_host("ntt")
 
 
 @pytest.mark.parametrize("passes", [(9, 9, 9, 9), (5, 9), (9, 3), (10,), (9, 9)])

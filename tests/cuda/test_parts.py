@@ -117,22 +117,58 @@ def test_a_masked_sum_sees_each_part_of_its_points_with_its_bits(software, monke
     assert not arrivals._coming.events
 
 
+def launched(seen, name):
+    observe.after_kernel(seen, name, observe.before_kernel(seen), 0)
+
+
 def test_consecutive_kernels_share_the_event_between_them(software):
     events = observe.Events(software_cupy.cuda, 4)
     with observe.observed(events, software_cupy.cuda.get_current_stream()) as seen:
         for name in "ab":
-            observe.after_kernel(seen, name, observe.before_kernel(seen), 0)
+            launched(seen, name)
         with observe.consecutive():
             for name in "cde":
-                observe.after_kernel(seen, name, observe.before_kernel(seen), 0)
-        observe.after_kernel(seen, "f", observe.before_kernel(seen), 0)
+                launched(seen, name)
+        launched(seen, "f")
     a, b, c, d, e, f = seen.kernels
-    assert (d[1], e[1]) == (c[2], d[2])
-    assert len({id(event) for _, start, end, _ in (a, b, c, e, f) for event in (start, end)}) == 10
+    assert (d[1], e[1]) == ((c[2],), (d[2],))
+    assert len({id(event) for _, (start,), end, _ in (a, b, c, e, f) for event in (start, end)}) == 10
     taken = list(seen.taken)
     assert len(taken) == len({id(event) for event in taken}) == 10
     seen.forget()
     assert {id(events.take()) for _ in range(10)} == {id(event) for event in taken}
+
+
+def test_a_kernel_that_waits_for_a_copy_begins_after_it_and_one_after_anything_else_has_its_own_event(software):
+    stream, copies = software_cupy.cuda.get_current_stream(), software_cupy.cuda.Stream()
+    array = software_cupy.empty((8,), np.uint64)
+    with observe.observed(observe.Events(software_cupy.cuda), stream) as seen, observe.consecutive():
+        launched(seen, "a")
+        there = observe.end_copy(64, copies, observe.begin_copy(copies), needed=True)
+        arrivals.announce(array, there, stream, observed=True)
+        arrivals.needed(array)
+        arrivals.needed(array)  # it is there: nothing more to wait for
+        launched(seen, "b")
+        launched(seen, "c")
+        arena.clear(array, array)
+        launched(seen, "d")
+        arrivals.announce(array, software_cupy.cuda.Event(disable_timing=True), stream)
+        stream.record(arrivals._coming.events[array.data.ptr][0])
+        arrivals.needed(array)  # an event whose time nobody can ask for
+        launched(seen, "e")
+    a, b, c, d, e = seen.kernels
+    assert b[1] == (a[2], there) and c[1] == (b[2],)
+    own = [start for (start,) in (a[1], d[1], e[1])]
+    assert len({id(event) for event in [*own, *(kernel[2] for kernel in seen.kernels)]}) == 8
+
+
+def test_a_wait_before_the_first_kernel_leaves_it_an_event_of_its_own(software):
+    stream = software_cupy.cuda.get_current_stream()
+    with observe.observed(observe.Events(software_cupy.cuda), stream) as seen, observe.consecutive():
+        observe.waits(object())
+        launched(seen, "a")
+    ((_, (start,), end, _),) = seen.kernels
+    assert seen.taken == [start, end]
 
 
 def test_copies_of_a_stream_share_the_event_before_them_and_those_that_are_waited_for_cost_nothing(software):
@@ -152,6 +188,22 @@ def test_copies_of_a_stream_share_the_event_before_them_and_those_that_are_waite
 def test_nothing_is_recorded_of_copies_that_nobody_watches(software):
     stream = software_cupy.cuda.Stream()
     assert observe.begin_copy(stream) is None and observe.end_copy(8, stream, None, needed=True) is None
+
+
+def test_a_watched_sum_costs_an_event_a_kernel(software, monkeypatch):
+    monkeypatch.setattr(backend, "_LEAST_SLICE", 1 << 10)
+    monkeypatch.setattr(parts, "_LEAST_TAIL", 1 << 7)
+    monkeypatch.setattr(msm, "to_add", lambda group, sums: lambda: np.array(sums))
+    points, bitmap = np.zeros((10_000, 12), np.uint64), np.zeros(157, np.uint64)
+    with observe.observed(observe.Events(software_cupy.cuda), software_cupy.cuda.get_current_stream()) as seen:
+        backend.CudaBackend.masked_sum_g1.__wrapped__(backend.CudaBackend(), points, bitmap)
+    names = [name for name, *_ in seen.kernels]
+    assert names == [*["mask_indices", "sum_listed"] * (len(names) // 2), "block_sums"]
+    of_points = [there for size, _, there in seen.copies if size % 96 == 0]
+    assert [before[1] for name, before, *_ in seen.kernels if name == "sum_listed"] == of_points
+    assert [before[0] for _, before, *_ in seen.kernels[1:]] == [end for _, _, end, _ in seen.kernels[:-1]]
+    # One before the first kernel, one before the first copy of each of two streams, one after each of all.
+    assert len(seen.taken) == 1 + len(seen.kernels) + 2 + len(seen.copies) and seen.needed == len(of_points)
 
 
 def test_sums_left_for_the_host_are_added_up_there(software):

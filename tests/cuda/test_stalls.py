@@ -58,7 +58,7 @@ def test_kernels_go_on_beside_a_launch_and_not_beside_a_full_stop():
 
 @pytest.mark.gpu
 def test_work_goes_on_beside_nothing():
-    from cuzklab.backends.cuda.bench import Inputs, work_for
+    from cuzklab.backends.cuda.harness import Inputs, work_for
 
     work, _ = work_for("msm_g1", 1 << 14, Inputs())
     alone, none = stalls.throughput_beside(work, None, 0.2)

@@ -91,6 +91,16 @@ def test_sums_leave_their_last_additions_for_later():
     assert (left[1]() == host.masked_sum_g1(points, bitmap)).all()
 
 
+@pytest.mark.parametrize("log2_domain", [22, 24, 25])
+def test_what_is_made_ready_fits_the_scaled_card(log2_domain):
+    device = CudaDevice(0, (16 * GiB) >> (27 - log2_domain))
+    try:
+        device.stream("warm").run(lambda: CudaBackend().warm(1 << log2_domain)).wait()
+        assert device.workspace_bytes <= max(2 * GiB, device.limit_bytes)
+    finally:
+        device.close()
+
+
 def test_a_launch_takes_microseconds_and_so_does_an_event():
     device = CudaDevice(0, 1 << 30)
     try:

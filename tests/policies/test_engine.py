@@ -158,6 +158,24 @@ def test_a_policy_of_the_users_is_loaded_from_its_file(tmp_path):
     assert list(policy.prove_partition(PARTITION, GPU)) == []
 
 
+def test_a_file_that_is_called_as_a_shipped_policy_is_another_design(tmp_path):
+    own = tmp_path / "phase9.py"
+    own.write_text(Path(policies.load("phase9").module.__file__).read_text())
+    assert policies.load(own).name == policies.name_of(str(own)) == "phase9 (phase9.py)"
+    with pytest.raises(policies.UnknownPolicy):  # what is stored in a run names no code that could be run
+        policies.load(policies.load(own).name)
+
+
+def test_the_file_of_a_shipped_policy_is_the_shipped_policy():
+    shipped = policies.load("phase9")
+    assert policies.load(shipped.module.__file__).name == "phase9"
+
+
+def test_a_text_that_is_called_as_a_shipped_policy_is_refused():
+    with pytest.raises(policies.UnknownPolicy, match="cell phase9: a policy of that name is shipped"):
+        policies.from_source("phase9", "", "cell phase9")
+
+
 def test_a_policy_file_with_an_error_says_so_on_one_line(tmp_path):
     file = tmp_path / "broken.py"
     file.write_text("def prove_partition(:\n")

@@ -155,12 +155,15 @@ def _profiles():
     ("change", "words"),
     [
         ({"gw": "two"}, "condition gw is missing or is no number"),
-        ({"policy": "../evil.py"}, "must be the name of a policy"),
+        ({"policy": "../evil.py"}, "run: policy '../evil.py' does not come with cuzklab"),
+        ({"policy": "evil.py"}, "run: policy 'evil.py' does not come with cuzklab"),
         ({"hardware": "no-such"}, "no hardware profile"),
         ({"urgent": "winningpost after 3"}, "urgent"),
     ],
 )
-def test_conditions_that_cannot_be_repeated_are_named(change, words):
+def test_conditions_that_cannot_be_repeated_are_named(change, words, tmp_path, monkeypatch):
+    (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
+    monkeypatch.chdir(tmp_path)
     conditions = {
         "policy": "phase9", "c": 2, "j": 2, "gw": 1, "pw": 2, "partitions": 2, "lookahead": 2, "vram_bytes": 16 * GiB,
         "workload": "porep-32g", "hardware": "rtx5070ti-7995wx",

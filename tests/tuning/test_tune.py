@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cuzklab import policies
 from cuzklab.errors import BadInput
 from cuzklab.sweep import sweep
 from cuzklab.tuning import Configuration, space_of, tune
@@ -188,6 +189,13 @@ def test_the_fronts_of_a_search_are_not_dominated(small):
         for before, after in pairwise(front):
             assert before.figures[memory] <= after.figures[memory]
             assert before.batch_average_s > after.batch_average_s
+
+
+def test_a_file_called_as_a_shipped_policy_is_ranked_as_another_design(tmp_path):
+    own = tmp_path / "phase9.py"
+    own.write_text(Path(policies.load("phase9").module.__file__).read_text())
+    both = space(policy=f"phase9,{own}", gw="1", pw="8", lookahead="auto", vram="16GiB")
+    assert [one.design for one in both.configurations] == ["phase9", "phase9 (phase9.py)"]
 
 
 def test_lookaheads_that_come_to_the_same_are_searched_once():

@@ -2,12 +2,12 @@
 
 `compile` builds the kernels of `kernels/cuda/` (no GPU needed), `launch` finds the GPU and starts them. `field`,
 `transform`, `quotient`, `msm` and `multiples` are the surface; `buckets` is what the last two are made of, in `parts`
-whose copies overlap with kernels, and in one allocation (`arena`); `bench` measures. For proofs and live runs:
-`backend` is the stages' arithmetic, `keys` that of test keys, `device` a device under a memory limit, made of
-`streams`, `memory`, `workspace` and `clock`; `observe` sees each kernel and copy, `latency` is what a launch takes,
-`arrivals` lets kernels begin on part of an upload, `card` says what the GPU is, `stalls` which of `host_calls` stop
-other streams' kernels. Arrays are numpy's, copied as needed, or CuPy's, used where they lie. Importing this package
-needs neither CuPy nor a GPU; the first call raises BadInput where one is missing.
+whose copies overlap with kernels, and in one allocation (`arena`); `bench` measures what `harness` sets up. For proofs
+and live runs: `backend` is the stages' arithmetic, `keys` that of test keys, `device` a device under a memory limit,
+made of `streams`, `memory`, `workspace` and `clock`; `observe` sees each kernel and copy, `latency` is what a launch
+takes, `arrivals` lets kernels begin on part of an upload, `card` says what the GPU is, `stalls` which of `host_calls`
+stop other streams' kernels. Arrays are numpy's, copied as needed, or CuPy's, used where they lie. Importing this
+package needs neither CuPy nor a GPU; the first call raises BadInput where one is missing.
 """
 
 from cuzklab.backends.cuda.field import (

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cuzklab.backends.cuda import observe
 from cuzklab.backends.cuda.launch import cupy
 
 _ALIGNED_BYTES = 512
@@ -44,3 +45,4 @@ def carved(wanted: Sequence[Wanted]) -> list[Any]:
 def clear(first: Any, last: Any) -> None:
     """Zero what lies from one array to the end of another of the same allocation, in the current stream."""
     first.data.memset_async(0, last.data.ptr + last.nbytes - first.data.ptr)
+    observe.interrupted()

@@ -9,9 +9,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cuzklab.backends.cuda import observe
+
 
 class _Coming(threading.local):
-    events: dict[int, tuple[Any, Any]] | None = None  # by address: when it is there, and the stream that will read it
+    # By address: when it is there, the stream that will read it, and whether the event's time is known to who watches.
+    events: dict[int, tuple[Any, Any, bool]] | None = None
 
 
 _coming = _Coming()
@@ -24,24 +27,28 @@ def expected(events: Mapping[int, Any], stream: Any) -> Iterator[None]:
     What was not asked for by the end is waited for then, so that whatever follows in the stream finds all of it.
     """
     before = _coming.events
-    _coming.events = {place: (event, stream) for place, event in events.items()}
+    _coming.events = {place: (event, stream, False) for place, event in events.items()}
     try:
         yield
-        for event, waiting in _coming.events.values():
+        for event, waiting, _ in _coming.events.values():
             waiting.wait_event(event)
     finally:
         _coming.events = before
 
 
-def announce(array: Any, event: Any, stream: Any) -> None:
-    """From now on this thread's `stream` must wait for an event before it reads an array."""
+def announce(array: Any, event: Any, stream: Any, *, observed: bool = False) -> None:
+    """From now on this thread's `stream` must wait for an event before it reads an array.
+
+    `observed`: it is an event of whoever watches this thread (`observe.end_copy`).
+    """
     if _coming.events is None:
         _coming.events = {}
-    _coming.events[array.data.ptr] = event, stream
+    _coming.events[array.data.ptr] = event, stream, observed
 
 
 def needed(array: Any) -> None:
     """Let the stream wait until an array is there; kernels that come later find it."""
     if _coming.events and (found := _coming.events.pop(array.data.ptr, None)) is not None:
-        event, stream = found
+        event, stream, observed = found
         stream.wait_event(event)
+        observe.waits(event if observed else None)

@@ -69,8 +69,8 @@ class CudaBackend:
 
     def warm(self, domain: int) -> None:
         """Compile and load what the stages of a circuit of that domain need, and build the tables of its transforms."""
-        zeros = [cupy().zeros((domain, 4), np.uint64) for _ in range(3)]
-        self.h_polynomial(*zeros)
+        zeros = cupy().zeros((domain, 4), np.uint64)  # one in place of three: beside the tables there may be no room
+        self.h_polynomial(zeros, zeros, zeros)
         nothing = np.zeros(1, np.uint64)
         self.msm_g1(np.zeros((1, 12), np.uint64), np.zeros((1, 4), np.uint64))
         self.masked_sum_g1(np.zeros((1, 12), np.uint64), nothing)

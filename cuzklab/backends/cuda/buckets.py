@@ -222,12 +222,11 @@ def _sort(cut: Shape, room: _Room, scalars: Any, base: int, stride: int) -> None
     ranges = (room.count, buckets, segment, room.start, room.bins, room.totals)
     tasks = (room.count, room.start, buckets, segment, room.bins, room.totals, room.tasks, room.long_buckets)
     clear(room.count, room.totals)
-    with observe.consecutive():
-        launch(SORT, "msm_digits", blocks(points, 256, 16 * sms), 256, digits)
-        launch(SORT, "msm_ranges", grid, 256, ranges)
-        launch(SORT, "msm_scatter", (blocks(points, 1024, 16 * sms), cut.windows * parts), 256, scatter)
-        launch(SORT, "msm_task_bins", 1, 1024, (room.bins, segment, room.totals))
-        launch(SORT, "msm_tasks", grid, 256, tasks)
+    launch(SORT, "msm_digits", blocks(points, 256, 16 * sms), 256, digits)
+    launch(SORT, "msm_ranges", grid, 256, ranges)
+    launch(SORT, "msm_scatter", (blocks(points, 1024, 16 * sms), cut.windows * parts), 256, scatter)
+    launch(SORT, "msm_task_bins", 1, 1024, (room.bins, segment, room.totals))
+    launch(SORT, "msm_tasks", grid, 256, tasks)
 
 
 def _accumulate(group: str, cut: Shape, room: _Room, points: Any, scalars: Any, base: int, stride: int) -> None:
@@ -241,9 +240,8 @@ def _accumulate(group: str, cut: Shape, room: _Room, points: Any, scalars: Any, 
     most_tasks, most_long = min(cut.buckets, entries) + long_most, min(long_most, cut.buckets)
     accumulate = (points, room.entries, room.tasks, room.totals, np.uint32(base > 0), room.buckets, room.partial)
     merge = (room.long_buckets, room.totals, room.partial, room.buckets)
-    with observe.consecutive():
-        launch(ACCUMULATE[group], "accumulate", blocks(most_tasks, block), block, accumulate)
-        launch(REDUCE[group], "merge_long", min(most_long, 1024), 128, merge)
+    launch(ACCUMULATE[group], "accumulate", blocks(most_tasks, block), block, accumulate)
+    launch(REDUCE[group], "merge_long", min(most_long, 1024), 128, merge)
 
 
 def terms_of(
@@ -270,16 +268,16 @@ def terms_of(
     room = _Room(*carved(_wanted(group, cut, size, sms)))
     clear(room.buckets, room.buckets)
     room.terms[-1].data.memset_async(0xFF, 4)
-    for begin, points, scalars in parts:
-        _accumulate(group, cut, room, points, scalars, begin, stride)
-    arguments = (
+    chunks = (
         room.buckets, np.uint32(cut.sets), np.uint32(cut.half), np.uint32(cut.last), np.uint32(cut.chunk),
         room.weighted, room.plain,
     )  # fmt: skip
+    bits = (room.weighted, room.plain, np.uint32(cut.of_set), np.uint32(cut.of_last), room.terms)
     with observe.consecutive():
-        launch(unit, "chunk_sums", blocks(cut.chunks, 128), 128, arguments)
-        arguments = (room.weighted, room.plain, np.uint32(cut.of_set), np.uint32(cut.of_last), room.terms)
-        launch(unit, "bit_sums", (1 + cut.index_bits, cut.sets, cut.in_parts(sms)), 256, arguments)
+        for begin, points, scalars in parts:
+            _accumulate(group, cut, room, points, scalars, begin, stride)
+        launch(unit, "chunk_sums", blocks(cut.chunks, 128), 128, chunks)
+        launch(unit, "bit_sums", (1 + cut.index_bits, cut.sets, cut.in_parts(sms)), 256, bits)
     return room.terms, cut.shifts(sms)
 
 

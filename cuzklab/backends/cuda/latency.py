@@ -49,7 +49,8 @@ def launch_ns(device: "CudaDevice") -> int:
                     _nothing(place)
         stream.synchronize()
         moment_ns = device.moment_ns
-        lasts_ns = median(moment_ns(end, anchor) - moment_ns(start, anchor) for _, start, end, _ in queued.kernels[1:])
+        lasting = [(start, end) for _, (start,), end, _ in queued.kernels[1:]]
+        lasts_ns = median(moment_ns(end, anchor) - moment_ns(start, anchor) for start, end in lasting)
         found_ns = median(moment_ns(end, anchor) - launched_ns for _, _, end, launched_ns in alone.kernels)
         alone.forget()
         queued.forget()

@@ -43,7 +43,7 @@ _STREAMED_POINTS = 1 << 22
 _HOST_SUMS = 128
 
 # log2 of the number of points to bits of a window, measured on an H200; in between, the one below.
-WINDOW_BITS = {0: 6, 9: 7, 11: 8, 13: 10, 15: 12, 16: 13, 18: 15, 20: 16, 22: 17, 24: 20}
+WINDOW_BITS = {0: 6, 9: 7, 11: 8, 13: 11, 14: 12, 17: 16, 21: 17, 24: 20}
 
 
 def units() -> list[Unit]:
@@ -158,15 +158,14 @@ def masked_sums(
         grid = blocks(len(some), 256, 16 * sms)
         launch(SORT, "mask_indices", grid, 256, (some, np.uint64(end - begin), indices, total))
 
-    list_indices(0)
-    for part, (begin, points) in enumerate(parts):
-        arrivals.needed(points)
-        arguments = (points, indices, totals[part : part + 1], np.uint32(begin > 0), sums)
-        with observe.consecutive():
+    with observe.consecutive():
+        list_indices(0)
+        for part, (begin, points) in enumerate(parts):
+            arrivals.needed(points)
+            arguments = (points, indices, totals[part : part + 1], np.uint32(begin > 0), sums)
             launch(ACCUMULATE[group], "sum_listed", grid, block, arguments)
             if part + 1 < len(edges):
                 list_indices(part + 1)
-    with observe.consecutive():
         launch(REDUCE[group], "block_sums", rows, 256, (sums, np.uint32(grid * block), out))
         while rows > _HOST_SUMS:
             sums, out, count = out, sums, rows

@@ -1,9 +1,9 @@
 """Watches what a thread puts on the device: each kernel and each copy between a pair of CUDA events.
 
 Whoever launches says so here (`before_kernel`, `after_kernel`, `begin_copy`, `end_copy`); it costs nothing unless
-somebody in the same thread is watching (`observed`). Kernels that follow each other with nothing between them
-(`consecutive`) share the event between them. Event pairs are turned into times by whoever watches, once the device is
-done; the events are then used again.
+somebody in the same thread is watching (`observed`). Kernels that follow each other with nothing between them but waits
+for copies (`consecutive`) share the event between them: such a kernel can begin when the one before it has ended and
+the copies are there. Events are turned into times by whoever watches, once the device is done, and then used again.
 """
 
 import contextlib
@@ -50,22 +50,23 @@ class Events:
 
 @dataclass
 class Observed:
-    """What was seen: names of kernels and sizes of copies, each with an event before and one after it.
+    """What was seen: names of kernels and sizes of copies, with the events before and the one after it.
 
-    Of a kernel also when its launch began, in nanoseconds of the monotonic clock. Kernels are put into `stream`, or
-    into CuPy's current one. The event before a copy is that before the first copy of its stream: what is told of copies
-    is when the first began and the last ended.
+    A kernel has begun when the last of those before it has happened, and not before its launch: of that also when it
+    began, in nanoseconds of the monotonic clock. Kernels are put into `stream`, or into CuPy's current one. The event
+    before a copy is that before the first copy of its stream: what is told of copies is when the first began and the
+    last ended.
     """
 
     events: Events | None = None
     stream: Any = None
-    kernels: list[tuple[str, Any, Any, int]] = field(default_factory=list)
+    kernels: list[tuple[str, tuple[Any, ...], Any, int]] = field(default_factory=list)
     copies: list[tuple[int, Any, Any]] = field(default_factory=list)
     taken: list[Any] = field(default_factory=list)
     needed: int = 0  # of those taken, how many somebody waits for, watched or not
     copying: dict[int, Any] = field(default_factory=dict)  # by stream: the event before its first copy
     chained: bool = False
-    last: Any = None  # the event after the kernel before, where nothing can lie between it and the next
+    before: tuple[Any, ...] = ()  # after which the next kernel can begin, where nothing else can lie before it
 
     def record(self, stream: Any) -> Any:
         event = self.events.take()
@@ -77,7 +78,7 @@ class Observed:
         """Give the events back, once their times are known."""
         if self.events is not None:
             self.events.give_back(self.taken, self.needed)
-        self.kernels, self.copies, self.taken, self.last = [], [], [], None
+        self.kernels, self.copies, self.taken, self.before = [], [], [], ()
         self.needed, self.copying = 0, {}
 
 
@@ -104,15 +105,27 @@ def observed(events: Events, stream: Any = None) -> Iterator[Observed]:
 
 @contextlib.contextmanager
 def consecutive() -> Iterator[None]:
-    """Inside, this thread puts nothing but kernels into one stream: no wait, no copy, no memset."""
+    """Inside, this thread puts kernels into one stream, and says what else it puts there: `interrupted`, `waits`."""
     if (seen := _watch.seen) is None:
         yield
         return
-    seen.chained, seen.last = True, None
+    seen.chained, seen.before = True, ()
     try:
         yield
     finally:
-        seen.chained, seen.last = False, None
+        seen.chained, seen.before = False, ()
+
+
+def interrupted() -> None:
+    """Something that is no kernel was put where this thread's kernels are: the next gets an event before it."""
+    if (seen := _watch.seen) is not None:
+        seen.before = ()
+
+
+def waits(event: Any) -> None:
+    """The stream of this thread's kernels was made to wait for an event; of this watch and with a time, or None."""
+    if (seen := _watch.seen) is not None and seen.before:
+        seen.before = (*seen.before, event) if event is not None else ()
 
 
 def watching() -> Observed | None:
@@ -120,17 +133,17 @@ def watching() -> Observed | None:
     return _watch.seen
 
 
-def before_kernel(seen: Observed) -> Any:
-    """The event before a kernel that is about to be launched."""
-    return seen.last or seen.record(seen.stream)
+def before_kernel(seen: Observed) -> tuple[Any, ...]:
+    """The events before a kernel that is about to be launched."""
+    return seen.before or (seen.record(seen.stream),)
 
 
-def after_kernel(seen: Observed, name: str, start: Any, launched_ns: int) -> None:
+def after_kernel(seen: Observed, name: str, before: tuple[Any, ...], launched_ns: int) -> None:
     """The kernel was launched, by a call that began at a moment of the monotonic clock."""
     end = seen.record(seen.stream)
     if seen.chained:
-        seen.last = end
-    seen.kernels.append((name, start, end, launched_ns))
+        seen.before = (end,)
+    seen.kernels.append((name, before, end, launched_ns))
 
 
 def begin_copy(stream: Any) -> Any:

@@ -123,7 +123,8 @@ def _copied(edges: Edges, sources: Sequence[Any]) -> Iterator[Any]:
                     buffer.data.ptr, part.ctypes.data, part.nbytes, runtime.memcpyHostToDevice, copies.ptr
                 )
                 there = observe.end_copy(part.nbytes, copies, begun, needed=True)
-                arrivals.announce(buffer, there or copies.record(module.cuda.Event(disable_timing=True)), main)
+                event = there or copies.record(module.cuda.Event(disable_timing=True))
+                arrivals.announce(buffer, event, main, observed=there is not None)
 
         upload(0)
         yield None

@@ -117,6 +117,17 @@ def release_tables() -> None:
     release_plans()
 
 
+def _evaluated_elsewhere(there: Any, back: Any, vectors: list[Any]) -> None:
+    """a, b and c on the shifted roots of unity, each as soon as it is there, and a·b − c in a's place."""
+    n = len(vectors[0])
+    with observe.consecutive():
+        for x in vectors:
+            arrivals.needed(x)
+            run_in_place(there, x)
+            run_in_place(back, x, back=True)
+        launch(TABLES, "ntt_quotient", blocks(n, 256), 256, (*vectors, np.uint64(n)))
+
+
 @refusing_in_one_line
 def h_polynomial(a: Any, b: Any, c: Any) -> Any:
     """The scalars of snarkjs's H query, as `host.h_polynomial`: plain integers, in the memory of `a`.
@@ -137,13 +148,7 @@ def h_polynomial(a: Any, b: Any, c: Any) -> Any:
     with nvtx.annotate("h_polynomial", domain=DOMAIN):
         # Coefficient i times odd^i: the shift of the coset rides on the inverse transform.
         there, back = there_and_back(log_n, shift=odd)
-        for x in on_device:
-            arrivals.needed(x)
-            with observe.consecutive():
-                run_in_place(there, x)
-                run_in_place(back, x, back=True)
-        arguments = (*on_device, np.uint64(1 << log_n))
-        launch(TABLES, "ntt_quotient", blocks(1 << log_n, 256), 256, arguments)
+        _evaluated_elsewhere(there, back, on_device)
     if isinstance(a, np.ndarray):
         a[...] = cupy().asnumpy(on_device[0])
     return a
@@ -168,12 +173,7 @@ def h_coefficients(a: Any, b: Any, c: Any) -> Any:
     vanishing = pow(BELLMAN_COSET, 1 << log_n, FR_MODULUS) - 1
     with nvtx.annotate("h_coefficients", domain=DOMAIN):
         there, back = there_and_back(log_n, root=BELLMAN_ROOT, shift=BELLMAN_COSET)
-        for x in on_device:
-            arrivals.needed(x)
-            with observe.consecutive():
-                run_in_place(there, x)
-                run_in_place(back, x, back=True)
-        launch(TABLES, "ntt_quotient", blocks(1 << log_n, 256), 256, (*on_device, np.uint64(1 << log_n)))
+        _evaluated_elsewhere(there, back, on_device)
         to_coefficients = plan(
             log_n, inverse=True, coset=BELLMAN_COSET, root=BELLMAN_ROOT, scale=pow(vanishing, -1, FR_MODULUS)
         )

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from cuzklab.backends.cuda.bench import Inputs, work_for
 from cuzklab.backends.cuda.clock import DeviceClock
 from cuzklab.backends.cuda.compile import Unit
+from cuzklab.backends.cuda.harness import Inputs, work_for
 from cuzklab.backends.cuda.host_calls import Pair, allocating, copying, pairs, pinning
 from cuzklab.backends.cuda.launch import cupy, launch, multiprocessors, refusing_in_one_line
 from cuzklab.progress import Report

@@ -154,12 +154,12 @@ class CudaWork:
         def moment_ns(event: Any) -> int:
             return device.moment_ns(event, anchor)
 
-        # The event before a kernel can happen long before it where the stream has nothing to do: it begins when its
+        # The events before a kernel can happen long before it where the stream has nothing to do: it begins when its
         # launch has reached the device.
         kernels = []
-        for name, start, end, launched_ns in self.seen.kernels:
+        for name, before, end, launched_ns in self.seen.kernels:
             end_ns = moment_ns(end)
-            start_ns = max(moment_ns(start), min(launched_ns + device.launch_ns, end_ns))
+            start_ns = max(*map(moment_ns, before), min(launched_ns + device.launch_ns, end_ns))
             kernels.append(KernelTime(name, start_ns, max(start_ns, end_ns)))
         moments = [(moment_ns(start), moment_ns(end)) for _, start, end in self.seen.copies]
         return Figures(
