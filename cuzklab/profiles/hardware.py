@@ -55,6 +55,9 @@ class Host:
         Fresh memory when it is first used (page faults and zeroing), and giving memory back to the operating system.
     wakeup_penalty : float
         How much longer a thread that works in bursts takes while twice as many threads are runnable as there are.
+    lost_core_share : float
+        Part of the short bursts, such as what a thread does between two stages, that lose their core while more threads
+        are runnable than there are; they bear the whole of the wake-up penalty, and the others nothing. 1: all alike.
     """
 
     cores: int = bounds(1)
@@ -71,6 +74,7 @@ class Host:
     dealloc_s_per_byte: float = bounds(0)
     source: str = bounds()
     wakeup_penalty: float = bounds(default=0.0)
+    lost_core_share: float = bounds(0, 1, above=True, default=1.0)
 
     @property
     def shared_bandwidth_bytes_per_s(self) -> float:

@@ -41,7 +41,7 @@ from cuzklab.stages import G2_BUCKET_BYTES, STAGES, UPLOADED, CircuitShape, msm_
 Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
 _TRAFFIC_OF_PAGES = 64 / 4096
-_LAUNCHING = Demand(1, in_bursts=True)
+_LAUNCHING = Demand(1, in_bursts=1.0)
 _HELD = 2.0  # times what a thread does between two stages: by then it has launched, unless it has lost its core
 _DRIVER_CALLS = (Alloc, Free, TrimPool)
 _ARRAYS = 3  # a, b and c are locked and unlocked one after the other
@@ -51,6 +51,11 @@ _ARRAYS = 3  # a, b and c are locked and unlocked one after the other
 def _standard_normal(name: str) -> float:
     """The draw of that name: searches and fits ask for the same ones over and over."""
     return random.Random(name).gauss(0.0, 1.0)
+
+
+@lru_cache(maxsize=1 << 14)
+def _uniform(name: str) -> float:
+    return random.Random(name).random()
 
 
 def pool_seconds(hardware: Hardware, stage: str, threads: int, work: int) -> float:
@@ -224,11 +229,19 @@ class Machine:
             yield self.env.timeout(now_ns - since_ns)
             since_ns = now_ns
 
-    def before_launch(self, index: int) -> Lasting:
+    def burst(self, alone_s: float, name: str) -> Job:
+        """One burst of work of a thread that waits in between; where threads are too many, it may lose its core."""
+        share = self.hardware.host.lost_core_share
+        lost = share >= 1 or _uniform(f"{self.seed}/core/{name}") < share
+        return self.processor.run(alone_s, Demand(1, in_bursts=1 / share) if lost else Demand(1))
+
+    def before_launch(self, effect: Launch) -> Lasting:
         """What a thread does before it launches a stage; the device may be idle meanwhile."""
         if self.hardware.device.between_s:
-            self._has_interpreter_ns[index] = self.env.now + round(_HELD * self.hardware.device.between_s * NS_PER_S)
-            yield self.processor.run(self.hardware.device.between_s, _LAUNCHING).done
+            self._has_interpreter_ns[effect.gpu.index] = self.env.now + round(
+                _HELD * self.hardware.device.between_s * NS_PER_S
+            )
+            yield self.burst(self.hardware.device.between_s, f"{effect.on} {effect.partition.name}").done
         if self.hardware.transfer.pin_delays_launches:
             yield self.enter_driver()
             self.leave_driver()
@@ -237,14 +250,15 @@ class Machine:
         """From the device becoming idle until a thread that waits for that notices: not while another is to launch."""
         index = (effect.buffer.gpu if isinstance(effect, Free) else effect.gpu).index
         idle_s = self.hardware.device.idle_s * self.spread(WAKING, f"{effect.on} {who}")
-        yield self.processor.run(idle_s, _LAUNCHING).done
+        yield self.burst(idle_s, f"{effect.on} {who}").done
         while (wait_ns := self._has_interpreter_ns.get(index, 0) - self.env.now) > 0:
             yield self.env.timeout(wait_ns)
 
     def wake(self, effect: Effect, who: str) -> Lasting:
         """From what a thread has waited for until it goes on: it has to get a core, and the interpreter's lock."""
         if wake_s := self.hardware.engine.wake_s:
-            yield self.processor.run(wake_s * self.spread(WAKING, f"{effect.on} {who}"), _LAUNCHING).done
+            name = f"{effect.on} {who}"
+            yield self.burst(wake_s * self.spread(WAKING, name), name).done
 
     def launch_times(self, effect: Launch, waited_ns: int) -> tuple[float, float]:
         """Seconds that a stage takes on the thread that launches it, and of its kernels, once its data are there.

@@ -208,7 +208,7 @@ class Interpreter:
             fault, actor.pending_fault = actor.pending_fault, None
             raise fault
         if type(effect) is Launch:
-            yield from self.machine.before_launch(effect.gpu.index)
+            yield from self.machine.before_launch(effect)
         elif self.machine.takes_turns(effect):
             return (yield from self._call_driver(actor, effect))
         return (yield from self._carry_out(actor, effect))

@@ -18,6 +18,8 @@ from cuzklab.trace import Run
 from cuzklab.trace.metrics import union_length
 
 _LOCKING = ("pin", "unpin")
+_LOST = 3.0  # times as long as usual
+_LEAST_GAPS = 20
 _NOTHING = np.zeros((0, 2), np.int64)
 
 
@@ -113,7 +115,7 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     seconds : dict
         Of kernels, by stage and domain; all parts together.
     constants : dict
-        `launch.STAGE`, `spread.launching`, `device.between_s` and `host.wakeup_penalty`.
+        `launch.STAGE`, `spread.launching`, `device.between_s`, `host.lost_core_share` and `host.wakeup_penalty`.
     """
     usual = typical(stages, hardware.host.cores)
     seconds: dict[str, dict[int, float]] = {}
@@ -123,6 +125,8 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     gaps = stages["gap_s"].dropna()
     constants["device.between_s"] = float(gaps.median()) if len(gaps) else 0.0
     constants[f"spread.{LAUNCHING}"] = _launch_spread(stages, usual, hardware.host.cores)
+    if hardware.host.lost_core_share < 1:
+        constants |= _lost_cores(stages, constants["device.between_s"], hardware.host.hardware_threads)
     constants["host.wakeup_penalty"] = _wakeup_penalty(stages, usual, hardware.host.hardware_threads)
     return seconds, constants
 
@@ -163,6 +167,17 @@ def waking(runs: Sequence[Run], observed: Observed, cores: int) -> dict[str, flo
     spread = float(min(1.0, (high - low) / 2))
     wake_s = float(np.exp(middle + spread**2 / 2))
     return {"engine.wake_s": wake_s, "device.idle_s": wake_s, f"spread.{WAKING}": spread}
+
+
+def _lost_cores(stages: pd.DataFrame, between_s: float, hardware_threads: int) -> dict[str, float]:
+    """Of what threads do between two stages on a host that is too busy, the part that lost its core meanwhile.
+
+    Who keeps it takes as long as ever, and who loses it tens of times as long: the limit between is not delicate.
+    """
+    busy = stages[stages["threads"] > hardware_threads]["gap_s"].dropna()
+    if len(busy) < _LEAST_GAPS:
+        return {}
+    return {"host.lost_core_share": float(max(1, (busy > _LOST * between_s).sum()) / len(busy))}
 
 
 def _wakeup_penalty(stages: pd.DataFrame, usual: pd.DataFrame, hardware_threads: int) -> float:

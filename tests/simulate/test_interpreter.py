@@ -1,6 +1,7 @@
 """Tiny programs whose virtual times are known by hand, and what the trace says about them."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -505,6 +506,26 @@ def test_a_launch_takes_its_time_of_the_host_and_longer_where_threads_are_too_ma
     assert ("k", "ntt_h", 0, 2) in toy.spans()
     toy.run(hardware, k=kernels, **{f"p{index}": prep(index) for index in range(7)})
     assert ("k", "ntt_h", 0, 2 * 4 + 1) in toy.spans()
+
+
+def test_a_short_burst_keeps_its_core_or_loses_it(toy, hardware_with):
+    """8 threads on 4 cores. 1 ms between two stages: 2 ms on a core that is kept; a fourth waits 12 times longer."""
+
+    def kernels():
+        for index in range(300):
+            yield Launch(toy.gpu, "ntt_h", toy.partition(index))
+
+    def prep():
+        for index in range(350):
+            yield Compute("prep_msm", toy.partition(index))
+
+    constants = {"device.between_s": 0.001, "host.lost_core_share": 0.25}
+    toy.run(hardware_with(wakeup_penalty=3.0).with_constants(constants), k=kernels, **dict.fromkeys("abcdefg", prep))
+    stages = [span for span in toy.spans() if span[0] == "k"]
+    gaps_ms = [(after[2] - before[3]) * 1e3 for before, after in pairwise(stages)]
+    lost = sum(gap == pytest.approx(2 * (1 + 4 * 3), rel=1e-3) for gap in gaps_ms)
+    assert lost + sum(gap == pytest.approx(2, rel=1e-3) for gap in gaps_ms) == 299
+    assert lost / 299 == pytest.approx(0.25, abs=0.06)
 
 
 @pytest.mark.parametrize(("idle_s", "ends"), [(0.0, 1.145), (0.01, 3.175), (0.03, 3.195)])

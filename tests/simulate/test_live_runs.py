@@ -16,6 +16,7 @@ from cuzklab.live import run_live
 from cuzklab.profiles import StageNumbers, load_hardware, scaled_workload
 from cuzklab.simulate import simulate
 from cuzklab.simulate.alone import observe
+from cuzklab.simulate.launching import device_constants
 from cuzklab.simulate.live_runs import (
     LOCK_WAIT,
     fit_live_runs,
@@ -212,6 +213,18 @@ def test_spreads_of_launches_and_of_waking_are_measured_with_how_long_a_thread_t
     assert found.constant("spread.waking") == pytest.approx(0.5, rel=0.05)
     assert found.engine.wake_s == pytest.approx(2e-4 * np.exp(0.5**2 / 2), rel=0.05)
     assert found.device.idle_s == found.engine.wake_s
+
+
+def test_bursts_that_lost_their_core_are_counted_where_the_host_was_too_busy(card):
+    """25 of 100 gaps between stages beside 20 threads on 16 cores were long; a long one on a calm host does not count."""
+    busy = pd.DataFrame({"gap_s": [1e-3] * 75 + [0.02] * 25, "threads": 20.0})
+    calm = pd.DataFrame({"gap_s": [1e-3] * 199 + [0.5], "threads": 3.0})
+    rest = {"stage": "ntt_h", "part": "", "domain": 4096, "lasted_s": 0.3, "kernels_s": 0.2, "link_s": 0.0}
+    stages = pd.concat((busy, calm)).assign(disturbed=False, **rest)
+    one_share = card.with_constants({"host.lost_core_share": 0.9})
+    assert device_constants(stages, one_share)[1]["host.lost_core_share"] == 0.25
+    assert "host.lost_core_share" not in device_constants(stages, card)[1]
+    assert "host.lost_core_share" not in device_constants(stages[stages["threads"] < 16], one_share)[1]
 
 
 def test_runs_that_were_not_measured_are_predicted_where_the_truth_is_known(tmp_path, quiet_machine, monkeypatch):
