@@ -1,6 +1,5 @@
 """A live run from beginning to end: a policy's whole engine on a device, its proofs verified."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -167,7 +166,6 @@ def run_live(
         # Witnesses are made under the interpreter's lock, for which threads that drive a device would have to wait.
         groth16.make_jobs(chain(*batch_partitions(config, sizes), *urgent_partitions(config)))
         cpu_before = stolen.cpu_times()
-        began = time.monotonic()
         run = Run(devices, groth16, recorder)
 
         def tell(done: int) -> None:
@@ -177,7 +175,6 @@ def run_live(
                 status({**snapshot(run), "total": total})
 
         ended = run.execute(programs, deadline_s, tell)
-        wall_s = time.monotonic() - began
         share = stolen.stolen_share(cpu_before, stolen.cpu_times())
         notes, facts = where.notes(threads, devices), [where.facts(device) for device in devices]
     finally:
@@ -196,7 +193,7 @@ def run_live(
     }  # fmt: skip
     if kinds:
         conditions["urgent"] = ", ".join(f"{kind.name} after {after}" for kind, after in kinds)
-    metrics, reasons = _metrics(recorder, config, wall_s, conditions)
+    metrics, reasons = _metrics(recorder, config, ended.took_s, conditions)
     proved = [outcome.partition.proof for outcome in outcomes if outcome.ok]
     valid = [outcome.partition.proof for outcome in outcomes if outcome.partition.name in partition_proofs]
     return LiveResult(
@@ -219,7 +216,7 @@ def run_live(
             "Witnesses were made before the timed part, proofs verified after it.",
         ),
         machine={**machine_facts(), **({} if share is None else {stolen.FACT: share})},
-        wall_s=wall_s,
+        wall_s=ended.took_s,
         waits_for=ended.waits_for,
         leaks=ended.leaks,
         recorder=recorder,

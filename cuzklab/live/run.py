@@ -52,6 +52,8 @@ class Ended:
         What nobody caught.
     leaks : tuple of str
         Device memory, locks, reservations and pinned memory that nobody gave back, but for buffers kept in slots.
+    took_s : float
+        Start of the first thread to the end of the last and of the devices' work, whatever is recorded afterwards.
     """
 
     outcome: str
@@ -60,6 +62,7 @@ class Ended:
     waits_for: tuple[WaitFor, ...] = ()
     fault: BaseException | None = None
     leaks: tuple[str, ...] = ()
+    took_s: float = 0.0
 
 
 class Run:
@@ -234,6 +237,7 @@ class Run:
         progress : callable, optional
             Called now and then, in this thread, with the number of partitions that have an outcome.
         """
+        began = time.monotonic()
         self.instruments.start()
         roots = [Actor(self, name, program) for name, program in programs.items()]
         # In a thread of its own, so that Ctrl-C, which only the main thread gets, finds nothing half started.
@@ -249,6 +253,7 @@ class Run:
         finally:
             if keeper.ident is not None:
                 keeper.join()
+            took_s = time.monotonic() - began
             self.instruments.stop()
         self._record_device()
         verdict = self.board.verdict or Verdict("ok", "")
@@ -256,7 +261,7 @@ class Run:
         if verdict.outcome == "ok" and leaks:
             verdict = Verdict("fault", "never given back: " + ", ".join(leaks))
         results = {actor.name: actor.result for actor in roots}
-        return Ended(verdict.outcome, verdict.explanation, results, verdict.waits_for, self._fault, leaks)
+        return Ended(verdict.outcome, verdict.explanation, results, verdict.waits_for, self._fault, leaks, took_s)
 
     def _keep(self, roots: list[Actor], done: threading.Event) -> None:
         """Start the programs, and wait for every thread and for the devices."""

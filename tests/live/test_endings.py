@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from cuzklab import policies
 from cuzklab.backends.device import DeviceMemoryExhausted
 from cuzklab.backends.emulated import EmulatedDevice
+from cuzklab.live import run
 from cuzklab.live.work import StageFailed
 from cuzklab.policies import Policy
 from cuzklab.policies import effects as e
@@ -53,6 +55,29 @@ def test_lock_order_deadlock_names_who_waits_for_whom():
         ("lock", "A", "a"),
     }
     assert sorted(ran.ended.leaks) == ["lock A (a)", "lock B (b)"]
+
+
+@program
+def counts_itself():
+    yield e.SetFlag(Flag("done"), True)
+
+
+def test_making_rows_of_what_devices_did_is_no_part_of_what_a_run_took(monkeypatch):
+    clock = SimpleNamespace(now_s=0.0)
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: clock.now_s, monotonic_ns=time.monotonic_ns))
+    join, record = run.threading.Thread.join, run.Run._record_device
+
+    def joined(thread, timeout=None):
+        join(thread, timeout)
+        clock.now_s += 3.0 * (thread.name == "keeper")
+
+    def recorded(self):
+        clock.now_s += 1000.0
+        record(self)
+
+    monkeypatch.setattr(run.threading.Thread, "join", joined)
+    monkeypatch.setattr(run.Run, "_record_device", recorded)
+    assert run_small({"a": counts_itself()}).ended.took_s == 3.0
 
 
 @pytest.mark.parametrize(
