@@ -216,7 +216,7 @@ def test_spreads_of_launches_and_of_waking_are_measured_with_how_long_a_thread_t
 
 
 def test_bursts_that_lost_their_core_are_counted_where_the_host_was_too_busy(card):
-    """25 of 100 gaps between stages beside 20 threads on 16 cores were long; a long one on a calm host does not count."""
+    """25 of 100 gaps between stages beside 20 threads on 16 cores were long; one on a calm host does not count."""
     busy = pd.DataFrame({"gap_s": [1e-3] * 75 + [0.02] * 25, "threads": 20.0})
     calm = pd.DataFrame({"gap_s": [1e-3] * 199 + [0.5], "threads": 3.0})
     rest = {"stage": "ntt_h", "part": "", "domain": 4096, "lasted_s": 0.3, "kernels_s": 0.2, "link_s": 0.0}
