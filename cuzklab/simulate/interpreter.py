@@ -247,10 +247,13 @@ class Interpreter:
         elif type(effect) is Get and isinstance(result, Partition) and actor.in_call:
             yield from self._set_up_call(actor)
         elif effect.lasts and not effect.asynchronous(self.world):
-            if not in_driver:
-                yield self.machine.enter_driver()
-            yield from self._last(actor, effect)
-            if not in_driver:
+            if in_driver:
+                yield from self._last(actor, effect)
+                return result
+            yield self.machine.enter_driver()
+            try:
+                yield from self._last(actor, effect)
+            finally:
                 self.machine.leave_driver()
         return result
 
