@@ -49,7 +49,8 @@ def validate(
     if as_json:
         emit({"hardware": machine.name, "kinds": [kind.to_json() for kind in kinds], "summary": lines})
         return
-    print(f"SIMULATION on {machine.name} beside live runs; measured: mean of the runs; errors: simulated over measured")
+    print(f"SIMULATION on {machine.name} beside live runs: means, in brackets lowest to highest of the runs and seeds")
+    print("errors: simulated over measured; * no run lies within the simulation's 90 % interval, nor among its seeds")
     print_table([_row(kind) for kind in kinds if kind.figures])
     for words in dict.fromkeys(kind.elsewhere for kind in kinds if kind.elsewhere):
         count = sum(kind.elsewhere == words for kind in kinds)
@@ -57,15 +58,18 @@ def validate(
             f"note: {count} of {len(kinds)} kinds of run are of a machine other than {machine.name} ({words});"
             " errors are of that as well"
         )
-    failed = [kind for kind in kinds if not kind.figures]
+    failed = [kind for kind in kinds if {*kind.outcomes, *kind.simulated_outcomes} != {"ok"}]
     for kind in failed:
-        print(f"{kind.words}: measured {', '.join(kind.outcomes)}; simulated {', '.join(kind.simulated_outcomes)}")
+        print(f"{kind.words}: measured {_counted(kind.outcomes)}; simulated {_counted(kind.simulated_outcomes)}")
+    if failures := [kind for kind in failed if {*kind.outcomes} != {"ok"}]:
+        print(f"failures that some seed shows: {sum(kind.shown for kind in failures)} of {len(failures)}")
     print_table(
         [
             {
                 "use": line["use"], "figure": _TITLES[line["figure"]],
                 f"within {percent(TOLERANCE['batch_average_s'], 0)} (waits {percent(TOLERANCE['lock_wait_s'], 0)},"
                 f" VRAM {percent(TOLERANCE['peak_vram_bytes'], 0)})": f"{line['within']} of {line['kinds']}",
+                "expected": f"{line['expected']} of {line['kinds']}",
                 "median error": percent(line["median_error"], 1), "largest": percent(line["largest_error"], 1),
             }
             for line in lines
@@ -101,8 +105,17 @@ def _measured(one: "Compared | None") -> str:
 def _simulated(one: "Compared | None") -> str:
     if one is None:
         return ""
-    return f"{one.simulated:.3g}" + (f" ({one.interval[0]:.3g} to {one.interval[1]:.3g})" if one.interval else "")
+    low, high = (f"{end:.3g}" for end in one.range)
+    return f"{one.simulated:.3g}" + (f" ({low} to {high})" if low != high else "")
+
+
+def _counted(outcomes: tuple[str, ...]) -> str:
+    """Outcomes, and of how many runs each if there are several."""
+    from collections import Counter
+
+    counts = Counter(outcomes)
+    return ", ".join(f"{outcome} {count}×" if len(counts) > 1 else outcome for outcome, count in counts.items())
 
 
 def _error(one: "Compared | None") -> str:
-    return percent(one.error, 1, signed=True) if one else ""
+    return percent(one.error, 1, signed=True) + " *" * (not one.expected) if one else ""

@@ -10,9 +10,11 @@ reads them.
 from cuzklab.profiles.calibration import Calibration
 from cuzklab.profiles.fields import StageNumbers, read_toml
 from cuzklab.profiles.hardware import (
+    LAUNCHING,
     LOG2_DOMAIN,
     PAGE_LOCKING,
     PAGEABLE_COPY,
+    WAKING,
     Device,
     Engine,
     Hardware,
@@ -34,12 +36,14 @@ from cuzklab.profiles.workloads import (
 )
 
 __all__ = [
+    "LAUNCHING",
     "LOG2_DOMAIN",
     "MAX_LOG2_DOMAIN",
     "MIN_LOG2_DOMAIN",
     "PAGEABLE_COPY",
     "PAGE_LOCKING",
     "PRIORITIES",
+    "WAKING",
     "Arrival",
     "Calibration",
     "Device",

@@ -25,7 +25,7 @@ from cuzklab.profiles.fields import (
 from cuzklab.stages import STAGES, DeviceModel
 
 # What host memory slows down beside the CPU stages: copies from pageable memory, and locking and unlocking pages.
-PAGEABLE_COPY, PAGE_LOCKING = "pageable_copy", "page_locking"
+PAGEABLE_COPY, PAGE_LOCKING, LAUNCHING, WAKING = "pageable_copy", "page_locking", "launching", "waking"
 LOG2_DOMAIN = "log2_domain"  # of the circuits that [rates] are of
 
 
@@ -55,6 +55,9 @@ class Host:
         Fresh memory when it is first used (page faults and zeroing), and giving memory back to the operating system.
     wakeup_penalty : float
         How much longer a thread that works in bursts takes while twice as many threads are runnable as there are.
+    lost_core_share : float
+        Part of the short bursts, such as what a thread does between two stages, that lose their core while more threads
+        are runnable than there are; they bear the whole of the wake-up penalty, and the others nothing. 1: all alike.
     """
 
     cores: int = bounds(1)
@@ -71,6 +74,7 @@ class Host:
     dealloc_s_per_byte: float = bounds(0)
     source: str = bounds()
     wakeup_penalty: float = bounds(default=0.0)
+    lost_core_share: float = bounds(0, 1, above=True, default=1.0)
 
     @property
     def shared_bandwidth_bytes_per_s(self) -> float:
@@ -97,19 +101,22 @@ class Device:
         What an engine leaves free when it decides by the amount of free memory.
     alloc_s, free_s : float
         An allocation outside the pool, and `cudaFree` of it, once the device is idle.
-    pooled_s : float
-        A stream-ordered allocation or free.
+    pooled_s, pooled_free_s : float
+        A stream-ordered allocation, and such a free; 0 for the free: it takes as long as the allocation.
     trim_s, sync_s : float
         Trimming the pool, and a device-wide synchronisation, once the device is idle.
     kernels_on_host : bool
         Whether kernels are computed by threads of the host, one stage at a time, as on an emulated device.
+    begins_with_first_array : bool
+        Whether the stage that reads a, b and c begins once a is there, beside the copy of b and c from page-locked
+        memory; otherwise it waits for the whole copy.
     launch_s : float
         What launching a stage takes on the thread that calls, beside the kernels; `[launch]` may say it by stage.
     idle_s : float
-        How long the device has to be idle before a call that waits for that finds it so.
+        How long after the device has become idle a call that waits for that notices it. It does not where a thread is
+        about to launch the next stage, which has the interpreter's lock until it has launched.
     between_s : float
-        What a thread that launches does between two stages. While that is less than `idle_s`, a call that waits for an
-        idle device does so until no thread launches stage after stage any more.
+        What a thread that launches does between two stages.
     """
 
     vram_bytes: int = bounds(0, above=True)
@@ -122,6 +129,8 @@ class Device:
     sync_s: float = bounds(0)
     source: str = bounds()
     kernels_on_host: bool = bounds(default=False)
+    pooled_free_s: float = bounds(default=0.0)
+    begins_with_first_array: bool = bounds(default=False)
     launch_s: float = bounds(default=0.0)
     idle_s: float = bounds(default=0.0)
     between_s: float = bounds(default=0.0)
@@ -165,11 +174,15 @@ class Engine:
         Part of a partition's memory that is in use from the start of its synthesis; the rest comes with its progress.
     pickup_s : float
         On a GPU worker, from taking a partition to the start of its call: two workers hide each other's.
+    wake_s : float
+        From what a thread has waited for (a lock, a semaphore, another thread's end, a promise of memory) until it goes
+        on, on a host with a core to spare; longer on a busy one.
     """
 
     early_memory_share: float = bounds(0, 1)
     source: str = bounds()
     pickup_s: float = bounds(default=0.0)
+    wake_s: float = bounds(default=0.0)
 
 
 @dataclass(frozen=True)
@@ -186,10 +199,13 @@ class Hardware:
     threads : StageNumbers or None
         Threads of each CPU stage; one where it says nothing.
     spread : StageNumbers or None
-        Standard deviation of the logarithm of a CPU stage's duration, and of page-locking's; none where it says
-        nothing.
+        Standard deviation of the logarithm of a CPU stage's duration, of page-locking's, of what a stage on a device
+        takes on the thread that launches it, and of how long a thread takes to wake; none where it says nothing.
     serial_share : StageNumbers or None
         Part of a CPU stage's work that one thread of its pool does alone; none where it says nothing.
+    split_work : StageNumbers or None
+        Work that each thread of a CPU stage's pool adds beyond the first, in the stage's `work_unit`: a part of an MSM
+        has buckets of its own, which are added up once more. None where it says nothing.
     launch : StageNumbers or None
         Seconds that a part of a GPU stage takes on the thread that launches it, beside its kernels: the same for every
         size, and longer on a busy host. `device.launch_s` where it says nothing.
@@ -216,6 +232,7 @@ class Hardware:
     spread: StageNumbers | None
     memory_share: StageNumbers | None
     serial_share: StageNumbers | None = None
+    split_work: StageNumbers | None = None
     launch: StageNumbers | None = None
     size_exponent: StageNumbers | None = None
     calibration: Calibration | None = None
@@ -254,6 +271,9 @@ class Hardware:
     def stage_serial_share(self, stage: str) -> float:
         return self.serial_share.values.get(stage, 0.0) if self.serial_share else 0.0
 
+    def stage_split_work(self, stage: str) -> float:
+        return self.split_work.values.get(stage, 0.0) if self.split_work else 0.0
+
     def stage_memory_share(self, stage: str) -> float:
         return self.memory_share.values.get(stage, 0.0) if self.memory_share else 0.0
 
@@ -281,9 +301,10 @@ _CPU_STAGES = {name for name, stage in STAGES.items() if stage.processor == "cpu
 _STAGE_TABLES: Mapping[str, tuple[set[str], set[str], type, Mapping[str, Any]]] = {
     "rates": (set(STAGES), set(STAGES), float, {"above": True}),
     "threads": (_CPU_STAGES, set(), int, {"least": 1}),
-    "spread": (_CPU_STAGES | {PAGE_LOCKING}, set(), float, {"most": 1}),
+    "spread": (_CPU_STAGES | {PAGE_LOCKING, LAUNCHING, WAKING}, set(), float, {"most": 1}),
     "memory_share": (_CPU_STAGES | {PAGEABLE_COPY, PAGE_LOCKING}, set(), float, {"most": 1}),
     "serial_share": (_CPU_STAGES, set(), float, {"most": 1}),
+    "split_work": (_CPU_STAGES, set(), float, {}),
     "launch": (set(STAGES) - _CPU_STAGES, set(), float, {}),
     "size_exponent": (set(STAGES) | {LOG2_DOMAIN}, {LOG2_DOMAIN}, float, {"least": -2, "most": 64}),
 }

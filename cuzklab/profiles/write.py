@@ -13,7 +13,7 @@ from cuzklab.profiles.calibration import Calibration
 from cuzklab.profiles.fields import find_profile
 from cuzklab.profiles.hardware import Hardware, hardware_of, may_stand
 
-_SECTION = re.compile(r"\s*\[([a-z_]+)\]")
+_SECTION = re.compile(r"\s*\[([a-z_]+)\]\s*(?:#.*)?$")
 _FIELD = re.compile(r"(\s*)([a-z0-9_]+)(\s*=\s*)([^#\s][^#]*?)(\s*(?:#.*)?)$")
 
 

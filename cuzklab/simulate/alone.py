@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cuzklab.policies import load, options_of
 from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
 from cuzklab.simulate import host
 from cuzklab.simulate.costs import page_locking_demand, pageable_copy_demand, stage_demand
@@ -153,7 +154,9 @@ def observe(runs: Sequence[Run], domains: Sequence[int], *, kernels: bool = Fals
     crowds, activities = [], []
     for number, (run, domain) in enumerate(zip(runs, domains, strict=True)):
         conditions, spans = run.info.conditions, run.table("spans")
-        pool = {"synthesis": int(conditions["gt"]), "b_g2_msm": int(conditions.get("g2_threads") or conditions["gt"])}
+        # What a design has as its default does not stand among the conditions.
+        g2_threads = conditions.get("g2_threads", options_of(load(run.info.policy).module).get("g2_threads"))
+        pool = {"synthesis": int(conditions["gt"]), "b_g2_msm": int(g2_threads or conditions["gt"])}
         spans = spans[(spans["category"] == "cpu") | spans["name"].isin((*_LOCKING, "upload"))]
         if kernels:
             spans = pd.concat((spans, run.table("kernels").drop(columns="name").rename(columns={"span": "name"})))

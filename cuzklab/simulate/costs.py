@@ -31,17 +31,20 @@ from cuzklab.policies.effects import (
     Upload,
 )
 from cuzklab.policies.model import Partition
-from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
+from cuzklab.profiles import LAUNCHING, PAGE_LOCKING, PAGEABLE_COPY, WAKING, Hardware
 from cuzklab.simulate.exclusion import Exclusion
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
 from cuzklab.simulate.host import Demand, Job, Processor, throughput
 from cuzklab.simulate.host_memory import call_bytes
-from cuzklab.stages import G2_BUCKET_BYTES, STAGES, CircuitShape, msm_window_bits
+from cuzklab.stages import G2_BUCKET_BYTES, STAGES, UPLOADED, CircuitShape, msm_window_bits
 
 Lasting = Generator[simpy.Event, Any, None]
 # Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
 _TRAFFIC_OF_PAGES = 64 / 4096
-_LAUNCHING = Demand(1, in_bursts=True)
+_LAUNCHING = Demand(1, in_bursts=1.0)
+_HELD = 2.0  # times what a thread does between two stages: by then it has launched, unless it has lost its core
+_DRIVER_CALLS = (Alloc, Free, TrimPool)
+_ARRAYS = 3  # a, b and c are locked and unlocked one after the other
 
 
 @lru_cache(maxsize=1 << 14)
@@ -50,10 +53,24 @@ def _standard_normal(name: str) -> float:
     return random.Random(name).gauss(0.0, 1.0)
 
 
-def pool_seconds(hardware: Hardware, stage: str, threads: int) -> float:
-    """Seconds that a pool needs for what one thread does in a second: s + (1 − s) / throughput(threads)."""
+@lru_cache(maxsize=1 << 14)
+def _uniform(name: str) -> float:
+    return random.Random(name).random()
+
+
+def pool_seconds(hardware: Hardware, stage: str, threads: int, work: int) -> float:
+    """Seconds that a pool needs for what one thread does in a second: s + (1 − s) · x."""
     serial = hardware.stage_serial_share(stage)
-    return serial + (1 - serial) / throughput(hardware.host, threads)
+    return serial + (1 - serial) * shared_seconds(hardware, stage, threads, work)
+
+
+def shared_seconds(hardware: Hardware, stage: str, threads: int, work: int) -> float:
+    """Of what all threads of a pool do: x = (1 + d · (threads − 1) / work) / throughput(threads).
+
+    d is what each further thread adds to the work, as the parts of an MSM have buckets of their own.
+    """
+    added = hardware.stage_split_work(stage) * (threads - 1) / work if work else 0.0
+    return (1 + added) / throughput(hardware.host, threads)
 
 
 def stage_demand(
@@ -103,6 +120,7 @@ class Machine:
         self._emulated: dict[int, simpy.Resource] = {}
         self._mappings = Exclusion(env)
         self._changed_ns, self._changing_since_ns = 0, None
+        self._has_interpreter_ns: dict[int, int] = {}
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
         self._pageable = pageable_copy_demand(hardware, hardware.transfer.pageable_bytes_per_s)
@@ -148,10 +166,10 @@ class Machine:
     def demand(self, effect: Compute) -> tuple[float, Demand]:
         """Seconds that a CPU stage takes alone with its threads, and what it asks of the host.
 
-        With the profile's threads n: t = work / rate. With others the core seconds stay the same, but for the part s
-        that one thread does alone: t' = t · T(threads) / T(n), T(n) = s + (1 − s) / throughput(n). Traffic by the stage
-        table, over that time. The working set of a pool is the buckets of a Pippenger MSM over each thread's part of
-        the points.
+        With the profile's threads n: t = work / rate. With others the core seconds stay the same, but for the part
+        that one thread does alone and for what each further thread adds: t' = t · T(threads) / T(n), T as
+        `pool_seconds`. Traffic by the stage table, over that time. The working set of a pool is the buckets of a
+        Pippenger MSM over each thread's part of the points.
         """
         key = (effect.partition.kind, effect.stage, effect.part, effect.threads)
         if key not in self._demands:
@@ -161,8 +179,9 @@ class Machine:
             row, hardware, shape = STAGES[stage], self.hardware, self.shape_of(effect.partition)
             default = hardware.stage_threads(stage)
             threads = effect.threads or default
-            alone_s = row.work(shape, part) / hardware.rate(stage, shape.domain)
-            alone_s *= pool_seconds(hardware, stage, threads) / pool_seconds(hardware, stage, default)
+            work = row.work(shape, part)
+            alone_s = work / hardware.rate(stage, shape.domain)
+            alone_s *= pool_seconds(hardware, stage, threads, work) / pool_seconds(hardware, stage, default, work)
             self._demands[key] = alone_s, stage_demand(hardware, shape, stage, part, threads, alone_s)
         return self._demands[key]
 
@@ -183,18 +202,21 @@ class Machine:
 
         If the profile says that it excludes kernels, one thread at a time does such work, in order of arrival, and no
         stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. If the profile says
-        that it delays launches, it is one thread at a time, too, and stages that go on make no progress. Copies go on.
+        that it delays launches, it is one thread at a time, too, and stages that go on make no progress; then it is a
+        call for each of a, b and c, between which others get in. Copies go on.
         """
         transfer = self.hardware.transfer
+        calls = _ARRAYS if transfer.pin_delays_launches else 1
         one_at_a_time = transfer.pin_excludes_kernels or transfer.pin_delays_launches
-        if one_at_a_time:
-            yield self._mappings.exclude()
-        start_ns, self._changing_since_ns = self.env.now, self.env.now
-        yield self.processor.run(alone_s, demand).done
-        if one_at_a_time:
-            self._changed_ns += self.env.now - start_ns
-            self._changing_since_ns = None
-            self._mappings.leave()
+        for _ in range(calls):
+            if one_at_a_time:
+                yield self._mappings.exclude()
+            start_ns, self._changing_since_ns = self.env.now, self.env.now
+            yield self.processor.run(alone_s / calls, demand).done
+            if one_at_a_time:
+                self._changed_ns += self.env.now - start_ns
+                self._changing_since_ns = None
+                self._mappings.leave()
 
     def changing_ns(self) -> int:
         """How long mappings have been changed so far, one change after the other."""
@@ -207,23 +229,70 @@ class Machine:
             yield self.env.timeout(now_ns - since_ns)
             since_ns = now_ns
 
-    def before_launch(self) -> Lasting:
+    def burst(self, alone_s: float, name: str) -> Job:
+        """One burst of work of a thread that waits in between; where threads are too many, it may lose its core."""
+        share = self.hardware.host.lost_core_share
+        lost = share >= 1 or _uniform(f"{self.seed}/core/{name}") < share
+        return self.processor.run(alone_s, Demand(1, in_bursts=1 / share) if lost else Demand(1))
+
+    def before_launch(self, effect: Launch) -> Lasting:
         """What a thread does before it launches a stage; the device may be idle meanwhile."""
         if self.hardware.device.between_s:
-            yield self.processor.run(self.hardware.device.between_s, _LAUNCHING).done
+            self._has_interpreter_ns[effect.gpu.index] = self.env.now + round(
+                _HELD * self.hardware.device.between_s * NS_PER_S
+            )
+            yield self.burst(self.hardware.device.between_s, f"{effect.on} {effect.partition.name}").done
+        if self.hardware.transfer.pin_delays_launches:
+            yield self.enter_driver()
+            self.leave_driver()
 
-    def begin_launch(self, effect: Launch) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
+    def notice(self, effect: Effect, who: str) -> Lasting:
+        """From the device becoming idle until a thread that waits for that notices: not while another is to launch."""
+        index = (effect.buffer.gpu if isinstance(effect, Free) else effect.gpu).index
+        idle_s = self.hardware.device.idle_s * self.spread(WAKING, f"{effect.on} {who}")
+        yield self.burst(idle_s, f"{effect.on} {who}").done
+        while (wait_ns := self._has_interpreter_ns.get(index, 0) - self.env.now) > 0:
+            yield self.env.timeout(wait_ns)
+
+    def wake(self, effect: Effect, who: str) -> Lasting:
+        """From what a thread has waited for until it goes on: it has to get a core, and the interpreter's lock."""
+        if wake_s := self.hardware.engine.wake_s:
+            name = f"{effect.on} {who}"
+            yield self.burst(wake_s * self.spread(WAKING, name), name).done
+
+    def launch_times(self, effect: Launch, waited_ns: int) -> tuple[float, float]:
+        """Seconds that a stage takes on the thread that launches it, and of its kernels, once its data are there.
+
+        Where a stage begins with the first array, it has waited for the copy of all three, taking the time C, and was
+        launched before. Of its 7 transforms, 2 are of each array and the last is of what they give. So of launch h and
+        kernels K, with a wait of w, what is left is the longest of h + K − w, K − 2 C / 3, 5 K / 7 − C / 3, 3 K / 7.
+        """
+        launch_s, (kernels_s, _) = self.hardware.stage_launch_s(effect.stage), self.launched(effect)
+        if launch_s:
+            launch_s *= self.spread(LAUNCHING, f"{effect.on} {effect.partition.name}")
+        if waited_ns and self.hardware.device.begins_with_first_array and STAGES[effect.stage].reads == UPLOADED:
+            copy_s = effect.partition.sizes.abc / self.hardware.transfer.pinned_bytes_per_s
+            left_s = max(
+                launch_s + kernels_s - waited_ns / NS_PER_S,
+                kernels_s - 2 * copy_s / 3, 5 * kernels_s / 7 - copy_s / 3, 3 * kernels_s / 7,
+            )  # fmt: skip
+            launch_s, kernels_s = min(launch_s, max(0.0, left_s - kernels_s)), min(kernels_s, left_s)
+        return launch_s, kernels_s
+
+    def begin_launch(
+        self, index: int, launch_s: float
+    ) -> Generator[simpy.Event, Any, simpy.resources.resource.Request | None]:
         """Launch a stage: the wait for mappings, the launch itself, and on an emulated device the wait for its turn.
 
         Launching is work of the thread that calls, in bursts between waits for what it has launched.
         """
         if self.hardware.transfer.pin_excludes_kernels:
             yield self._mappings.share()
-        if launch_s := self.hardware.stage_launch_s(effect.stage):
+        if launch_s:
             yield self.processor.run(launch_s, _LAUNCHING).done
         if not self.hardware.device.kernels_on_host:
             return None
-        turn = self._emulated.setdefault(effect.gpu.index, simpy.Resource(self.env)).request()
+        turn = self._emulated.setdefault(index, simpy.Resource(self.env)).request()
         yield turn
         return turn
 
@@ -235,10 +304,19 @@ class Machine:
             self._emulated[index].release(turn)
 
     def driver_call(self, seconds: float) -> Lasting:
-        """A call of the driver; like a launch it makes no progress while mappings are changed."""
-        since_ns = self.changing_ns()
+        """A call of the driver, which the caller has entered (`enter_driver`)."""
         yield self.pause(seconds)
-        yield from self.delayed(since_ns)
+
+    def takes_turns(self, effect: Effect) -> bool:
+        """Whether an effect is a call for which the driver's lock is held, as page-locking holds it."""
+        return self.hardware.transfer.pin_delays_launches and type(effect) in _DRIVER_CALLS
+
+    def enter_driver(self) -> simpy.Event:
+        """The driver serves one call at a time, in order of arrival; page-locking is one for each array."""
+        return self._mappings.exclude()
+
+    def leave_driver(self) -> None:
+        self._mappings.leave()
 
     def call_setup(self, partition: Partition) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""
@@ -257,13 +335,13 @@ def _compute(machine: Machine, effect: Compute) -> Lasting:
     yield compute(machine, effect).done
 
 
-def launch(machine: Machine, effect: Launch) -> Lasting:
+def launch(machine: Machine, effect: Launch, kernels_s: float) -> Lasting:
     """A GPU stage: kernels take work / rate, streamed bytes cross the bus at the pinned rate; the longer counts.
 
     Kernels of several streams share the device, copies of several streams the bus. On an emulated device a thread of
     the host computes them.
     """
-    kernels_s, streamed_bytes = machine.launched(effect)
+    _, streamed_bytes = machine.launched(effect)
     if machine.hardware.device.kernels_on_host:
         ends = [machine.processor.run(kernels_s, Demand(1)).done]
     else:
@@ -312,7 +390,8 @@ def alloc(machine: Machine, effect: Alloc) -> Lasting:
 
 def free(machine: Machine, effect: Free) -> Lasting:
     device = machine.hardware.device
-    yield from machine.driver_call(device.pooled_s if effect.buffer.pooled else device.free_s)
+    pooled_s = device.pooled_free_s or device.pooled_s
+    yield from machine.driver_call(pooled_s if effect.buffer.pooled else device.free_s)
 
 
 def trim_pool(machine: Machine, effect: TrimPool) -> Lasting:
@@ -326,7 +405,6 @@ def device_sync(machine: Machine, effect: DeviceSync) -> Lasting:
 
 COSTS: dict[type[Effect], Callable[[Machine, Any], Lasting]] = {
     Compute: _compute,
-    Launch: launch,
     Pin: pin,
     Unpin: unpin,
     FreeHost: free_host,

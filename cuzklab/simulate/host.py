@@ -14,8 +14,9 @@ A job is a stage of n threads that alone takes a known time. While it runs, it a
   last-level cache; κ is how much longer their memory waits last when it fills all of it.
 * Waking up. A thread that works in short bursts between waits, as one that launches kernels, has to get a core again
   for each of them. While more than c·t threads are runnable it waits for that, too, and its rate is divided by
-  1 + w · (R / (c·t) − 1)²: with one thread too many it hardly ever waits, with twice as many as there are it does
-  every time, behind others that do the same.
+  1 + b · w · (R / (c·t) − 1)²: with one thread too many it hardly ever waits, with twice as many as there are it does
+  every time, behind others that do the same. b = 1 on average, for many bursts; one burst keeps its core (b = 0) or
+  loses it, which the caller draws.
 
 Where c, t, y, p, κ, w come from: `[host]` of the profile; m: its `[memory_share]`; traffic: the stage table.
 """
@@ -43,15 +44,15 @@ class Demand:
         What it draws from memory at full speed.
     cache_share : float
         Part of the last-level cache that its threads fill, at most 1; 0 for a single thread.
-    in_bursts : bool
-        Whether it waits between short bursts of work, and so for a core before each.
+    in_bursts : float
+        How much of the average wait for a core it has, between short bursts of work; 0: it does not work in such.
     """
 
     threads: int
     memory_share: float = 0.0
     traffic_bytes_per_s: float = 0.0
     cache_share: float = 0.0
-    in_bursts: bool = False
+    in_bursts: float = 0.0
 
 
 def throughput(host: Host, threads: int) -> float:
@@ -81,7 +82,7 @@ def rates(host: Host, running: Sequence[tuple[Demand, int]]) -> list[float]:
             stall = others**host.overload_exponent + host.cache_pressure * max(0.0, cache - demand.cache_share)
             rate /= 1 + demand.memory_share * stall
         if demand.in_bursts and threads > host.hardware_threads:
-            rate /= 1 + host.wakeup_penalty * (threads / host.hardware_threads - 1) ** 2
+            rate /= 1 + demand.in_bursts * host.wakeup_penalty * (threads / host.hardware_threads - 1) ** 2
         found.append(rate)
     return found
 

@@ -30,7 +30,7 @@ from cuzklab.policies.engine import Latencies, Outcome
 from cuzklab.policies.model import Gpu, Partition, Program, WaitFor
 from cuzklab.policies.schedule import SCHEDULE, Order
 from cuzklab.simulate.actor import Actor
-from cuzklab.simulate.costs import COSTS, Machine, compute, upload
+from cuzklab.simulate.costs import COSTS, Machine, compute, launch, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
 from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
@@ -41,6 +41,7 @@ from cuzklab.trace import Recorder
 _SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
 # An actor that does so many things without time passing is taken to spin for ever.
 MAX_EFFECTS_AT_ONE_TIME = 100_000
+_WOKEN = {"lock", "barrier", "join", "memory"}  # waits for what another thread does
 _EVENTS_BETWEEN = 200  # looks of whoever watches: a few milliseconds
 
 Watch = Callable[[Recorder, int], None]
@@ -207,7 +208,24 @@ class Interpreter:
             fault, actor.pending_fault = actor.pending_fault, None
             raise fault
         if type(effect) is Launch:
-            yield from self.machine.before_launch()
+            yield from self.machine.before_launch(effect)
+        elif self.machine.takes_turns(effect):
+            return (yield from self._call_driver(actor, effect))
+        return (yield from self._carry_out(actor, effect))
+
+    def _call_driver(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, Any]:
+        """A call that has its turn before it takes place; but one that has to wait for the device waits before that."""
+        if self.world.may_go(actor.name, effect):
+            yield self.machine.enter_driver()
+            try:
+                if self.world.may_go(actor.name, effect):
+                    return (yield from self._carry_out(actor, effect))
+            finally:
+                self.machine.leave_driver()
+        return (yield from self._carry_out(actor, effect, in_driver=False))
+
+    def _carry_out(self, actor: Actor, effect: Effect, *, in_driver: bool = True) -> Generator[simpy.Event, Any, Any]:
+        """Wait until an effect is ready, start it, and let it last; outside of the driver's lock, take that for it."""
         if self.world.may_go(actor.name, effect):
             actor.requested_ns, actor.holder_at_request = self.env.now, ""
             try:
@@ -222,12 +240,21 @@ class Interpreter:
             result, fault = yield granted
             if fault is not None:
                 raise fault
+            if kind in _WOKEN:
+                yield from self.machine.wake(effect, actor.partition_name)
         if type(effect) is FreeHost:
             yield from self._free_host(actor, effect)
         elif type(effect) is Get and isinstance(result, Partition) and actor.in_call:
             yield from self._set_up_call(actor)
         elif effect.lasts and not effect.asynchronous(self.world):
-            yield from self._last(actor, effect)
+            if in_driver:
+                yield from self._last(actor, effect)
+                return result
+            yield self.machine.enter_driver()
+            try:
+                yield from self._last(actor, effect)
+            finally:
+                self.machine.leave_driver()
         return result
 
     def _start(self, actor: Actor, effect: Effect) -> Any:
@@ -286,7 +313,7 @@ class Interpreter:
         return False
 
     def _look_again(self, waiting: Waiting) -> Generator[simpy.Event, Any, None]:
-        yield self.machine.pause(self.machine.hardware.device.idle_s)
+        yield from self.machine.notice(waiting.effect, waiting.actor.partition_name)
         if self.world.wakes(waiting):
             self._let_go_on(waiting)
             self._wake()
@@ -373,9 +400,10 @@ class Interpreter:
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
         """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
         changing_ns = self.machine.changing_ns()
-        turn = yield from self.machine.begin_launch(effect)
+        launch_s, kernels_s = self.machine.launch_times(effect, self.env.now - actor.requested_ns)
+        turn = yield from self.machine.begin_launch(effect.gpu.index, launch_s)
         start_ns = self.env.now
-        yield from COSTS[Launch](self.machine, effect)
+        yield from launch(self.machine, effect, kernels_s)
         yield from self.machine.delayed(changing_ns)
         self.machine.end_launch(effect.gpu.index, turn)
         _, streamed_bytes = self.machine.launched(effect)

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from cuzklab.profiles import Hardware
+from cuzklab.profiles import LAUNCHING, WAKING, Hardware
 from cuzklab.simulate.alone import Observed
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
 from cuzklab.trace.metrics import union_length
 
 _LOCKING = ("pin", "unpin")
-# Who waits for an idle device has to get the interpreter's lock, which the thread that launches has until it waits.
-_NOTICE = 2.0
+_LOST = 3.0  # times as long as usual
+_LEAST_GAPS = 20
 _NOTHING = np.zeros((0, 2), np.int64)
 
 
@@ -115,7 +115,7 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     seconds : dict
         Of kernels, by stage and domain; all parts together.
     constants : dict
-        `launch.STAGE`, `device.between_s`, `device.idle_s` and `host.wakeup_penalty`.
+        `launch.STAGE`, `spread.launching`, `device.between_s`, `host.lost_core_share` and `host.wakeup_penalty`.
     """
     usual = typical(stages, hardware.host.cores)
     seconds: dict[str, dict[int, float]] = {}
@@ -124,9 +124,60 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     constants = {f"launch.{stage}": float(rows.mean()) for stage, rows in usual["launch_s"].groupby("stage")}
     gaps = stages["gap_s"].dropna()
     constants["device.between_s"] = float(gaps.median()) if len(gaps) else 0.0
-    constants["device.idle_s"] = _NOTICE * constants["device.between_s"]
+    constants[f"spread.{LAUNCHING}"] = _launch_spread(stages, usual, hardware.host.cores)
+    if hardware.host.lost_core_share < 1:
+        constants |= _lost_cores(stages, constants["device.between_s"], hardware.host.hardware_threads)
     constants["host.wakeup_penalty"] = _wakeup_penalty(stages, usual, hardware.host.hardware_threads)
     return seconds, constants
+
+
+def _launch_spread(stages: pd.DataFrame, usual: pd.DataFrame, cores: int) -> float:
+    """How much launches differ from one time to the next: half of what the middle 68 % of their logarithms span.
+
+    While there were cores enough; a few that lasted much longer do not count.
+    """
+    keys = ["stage", "part", "domain"]
+    calm = stages[(stages["threads"] < cores) & ~stages["disturbed"]]
+    both = calm.merge(usual[["kernels_s", "link_s", "launch_s"]], on=keys, suffixes=("", "_usual"))
+    launch_s = (both["lasted_s"] - both[["kernels_s_usual", "link_s_usual"]].max(axis=1)).clip(lower=1e-6)
+    low, high = np.quantile(np.log(launch_s / both["launch_s"]), (0.16, 0.84)) if len(both) else (0.0, 0.0)
+    return float(min(1.0, (high - low) / 2))
+
+
+def waking(runs: Sequence[Run], observed: Observed, cores: int) -> dict[str, float]:
+    """How long a thread takes to go on, as handovers of locks tell: from a release until who waited longest has it.
+
+    While there were cores enough. The middle 68 % make up the spread, and the median the mean that belongs to it. Who
+    waits for an idle device has to be woken, too. Nothing where no lock was handed over.
+    """
+    found = []
+    for run, crowd, threads in zip(runs, observed.crowds, observed.threads, strict=True):
+        for _, uses in run.table("locks").dropna(subset=["acquired", "released"]).groupby("lock"):
+            uses = uses.sort_values("acquired")
+            released, acquired = uses["released"].to_numpy(np.int64)[:-1], uses["acquired"].to_numpy(np.int64)[1:]
+            waited = uses["requested"].to_numpy(np.int64)[1:] < released
+            found += [
+                took - gave
+                for gave, took in zip(released[waited].tolist(), acquired[waited].tolist(), strict=True)
+                if took > gave and crowd.mean(gave, took, threads) < cores
+            ]
+    if not found:
+        return {}
+    low, middle, high = np.quantile(np.log(np.array(found) * 1e-9), (0.16, 0.5, 0.84))
+    spread = float(min(1.0, (high - low) / 2))
+    wake_s = float(np.exp(middle + spread**2 / 2))
+    return {"engine.wake_s": wake_s, "device.idle_s": wake_s, f"spread.{WAKING}": spread}
+
+
+def _lost_cores(stages: pd.DataFrame, between_s: float, hardware_threads: int) -> dict[str, float]:
+    """Of what threads do between two stages on a host that is too busy, the part that lost its core meanwhile.
+
+    Who keeps it takes as long as ever, and who loses it tens of times as long: the limit between is not delicate.
+    """
+    busy = stages[stages["threads"] > hardware_threads]["gap_s"].dropna()
+    if len(busy) < _LEAST_GAPS:
+        return {}
+    return {"host.lost_core_share": float(max(1, (busy > _LOST * between_s).sum()) / len(busy))}
 
 
 def _wakeup_penalty(stages: pd.DataFrame, usual: pd.DataFrame, hardware_threads: int) -> float:

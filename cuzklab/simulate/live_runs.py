@@ -21,7 +21,7 @@ from cuzklab.simulate.costs import pool_seconds
 from cuzklab.simulate.fit import ConstantFit, Fit, Problem, Report, Target
 from cuzklab.simulate.measured import measure
 from cuzklab.simulate.simulation import Simulation, simulate
-from cuzklab.stages import CircuitShape
+from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Recorder, Run
 from cuzklab.trace.store import load_run
 
@@ -193,7 +193,7 @@ def simulate_run(run: Run, hardware: Hardware, seed: int) -> Simulation:
     options = {name: conditions[name] for name in known if name in conditions}  # else the default was in force
     margin_bytes = int(run.info.devices[0]["margin_bytes"])
     machine = replace(hardware, device=replace(hardware.device, margin_bytes=margin_bytes))
-    machine = _with_threads(machine, int(conditions["gt"]))
+    machine = _with_threads(machine, int(conditions["gt"]), _shape(run))
     return simulate(
         policies.load(run.info.policy, **options),
         machine,
@@ -209,13 +209,13 @@ def simulate_run(run: Run, hardware: Hardware, seed: int) -> Simulation:
     )
 
 
-def _with_threads(hardware: Hardware, threads: int) -> Hardware:
+def _with_threads(hardware: Hardware, threads: int, shape: CircuitShape) -> Hardware:
     """The machine whose stages with several threads have so many, each thread as fast as before."""
     known = hardware.threads.values if hardware.threads else {}
     changed = {}
     for stage in POOLED:
-        before = known.get(stage, 1)
-        faster = pool_seconds(hardware, stage, before) / pool_seconds(hardware, stage, threads)
+        before, work = known.get(stage, 1), STAGES[stage].work(shape, "")
+        faster = pool_seconds(hardware, stage, before, work) / pool_seconds(hardware, stage, threads, work)
         changed |= {f"threads.{stage}": threads, f"rates.{stage}": hardware.constant(f"rates.{stage}") * faster}
     return hardware.with_constants(changed)
 

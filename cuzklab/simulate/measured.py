@@ -15,9 +15,9 @@ import numpy as np
 
 from cuzklab.profiles import LOG2_DOMAIN, Hardware
 from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
-from cuzklab.simulate.costs import pool_seconds
+from cuzklab.simulate.costs import pool_seconds, shared_seconds
 from cuzklab.simulate.host import throughput
-from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed
+from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed, waking
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
 
@@ -28,6 +28,7 @@ _DRIVER_CALLS = {
     "trim_pool": "device.trim_s",
     "device_sync": "device.sync_s",
 }
+_POOLED_CALLS = {"alloc": "device.pooled_s", "free": "device.pooled_free_s"}
 
 
 @dataclass(frozen=True)
@@ -58,36 +59,44 @@ def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware)
         **alone.shares,
         **_host_work(alone, by_domain),
         **_spreads(alone, base),
-        **_serial_shares(alone, base),
+        **_pools(alone, by_domain, base),
     }
-    seconds = _cpu_seconds(alone, observed, base.with_constants(constants))
+    seconds = _cpu_seconds(alone, observed, by_domain, base.with_constants(constants))
     stages = stages_on_device(runs, shapes, observed, machine)
     if base.device.kernels_on_host:
         seconds |= _emulated_seconds(alone, by_domain, machine)
         constants["device.launch_s"] = max(1e-6, float((stages["lasted_s"] - stages["extent_s"]).mean()))
         gaps = stages["gap_s"].dropna()
         constants["device.between_s"] = float(gaps.mean()) if len(gaps) else 0.0
-        constants |= _calls(runs)
+        constants |= _calls(runs, base)
     elif len(stages):
         on_device, launching = device_constants(stages, machine)
+        if base.engine.wake_s:
+            launching |= waking(runs, observed, base.host.cores)
         seconds |= on_device
-        constants |= _known(launching, base) | _calls(runs)
+        constants |= _known(launching, base) | _calls(runs, base)
     return Measured(constants | _rates(seconds, by_domain, base), alone.prior_left)
 
 
-def _calls(runs: Sequence[Run]) -> dict[str, float]:
+def _calls(runs: Sequence[Run], base: Hardware) -> dict[str, float]:
     """What calls of the driver take a partition, while nobody changes mappings: medians, as few are on a crowded host.
 
-    A partition has one buffer that is not from the pool, in all designs; what its pooled ones take is counted to it.
-    From the start of a call to what is first done in it is what the engine itself adds.
+    A partition has one buffer that is not from the pool, in all designs, and one that is, of which a call takes less.
+    Where the profile does not tell pooled frees, both are counted to the one that is not. From the start of a call to
+    what is first done in it is what the engine itself adds.
     """
+    apart = _POOLED_CALLS if base.device.pooled_free_s else {}
     each: dict[str, list[float]] = {}
     for run in runs:
         spans = undisturbed(run.table("spans"))
-        lasted = (spans["end"] - spans["start"]).groupby([spans["name"], spans["partition"]]).sum()
+        by_call = (spans["end"] - spans["start"]).groupby([spans["name"], spans["partition"]])
+        lasted, shortest, count = by_call.sum(), by_call.min(), by_call.count()
         for name, constant in _DRIVER_CALLS.items():
             if name in lasted.index.get_level_values(0):
-                each.setdefault(constant, []).extend(lasted[name])
+                pooled = shortest[name].where(count[name] == 2, 0) if name in apart else 0
+                each.setdefault(constant, []).extend(lasted[name] - pooled)
+                if name in apart:
+                    each.setdefault(apart[name], []).extend(pooled[count[name] == 2])
         begun = spans[spans["category"] == "call"].set_index("partition")["start"]
         inside = spans[(spans["category"] != "call") & (spans["name"] != "synthesis")]
         each.setdefault("engine.pickup_s", []).extend((inside.groupby("partition")["start"].min() - begun).dropna())
@@ -95,7 +104,13 @@ def _calls(runs: Sequence[Run]) -> dict[str, float]:
 
 
 def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
-    """Launches as the profile can say them: by stage, or one for all."""
+    """Launches as the profile can say them: by stage, or one for all; and spreads that it has."""
+    spreads = base.spread.values if base.spread else {}
+    launching = {
+        name: value
+        for name, value in launching.items()
+        if not name.startswith("spread.") or name.partition(".")[2] in spreads
+    }
     by_stage = [value for name, value in launching.items() if name.startswith("launch.")]
     if base.launch is None:
         return {"device.launch_s": float(np.mean(by_stage))}
@@ -125,32 +140,53 @@ def _rates(
     return found
 
 
-def _serial_shares(alone: Alone, base: Hardware) -> dict[str, float]:
-    """Parts of stages that one thread does alone, of the profile's, where the runs had pools of several sizes.
+def _pools(alone: Alone, by_domain: Mapping[int, CircuitShape], base: Hardware) -> dict[str, float]:
+    """How pools of several sizes share a stage's work out, of the stages of which the profile says so.
 
-    T(n) = T(1) · (s + (1 − s) / throughput(n)) is linear in T(1) · s and T(1) · (1 − s).
+    T(n) = T(1) · (s + (1 − s) · x(n)), x(n) = (1 + d · (n − 1) / work) / throughput(n), as `shared_seconds`, is linear
+    in T(1) · s, T(1) · (1 − s) and T(1) · (1 − s) · d. Two sizes of a pool tell s, and three d as well, if one of them
+    is more than there are hardware threads: up to those, what is done alone and what is added look the same.
     """
+    from scipy.optimize import nnls
+
     found = {}
     for stage in base.serial_share.values if base.serial_share else ():
-        by_domain: dict[int, list[tuple[float, float]]] = {}
+        by_size: dict[int, list[tuple[int, float]]] = {}
         for kind, seconds in alone.seconds.items():
             if kind.name == stage:
-                by_domain.setdefault(kind.domain, []).append((1 / throughput(base.host, kind.threads), seconds))
-        several = [ones for ones in by_domain.values() if len(ones) > 1]
-        if several:
-            slopes = [np.polyfit(*np.transpose(ones), 1) for ones in several]
-            found[f"serial_share.{stage}"] = float(np.clip(np.mean([c / (m + c) for m, c in slopes]), 0.0, 1.0))
+                by_size.setdefault(kind.domain, []).append((kind.threads, seconds))
+        serial, added = [], []
+        for domain, pools in by_size.items():
+            threads, seconds = np.transpose(pools)
+            work = STAGES[stage].work(by_domain[domain], "")
+            shared = [shared_seconds(base, stage, int(n), work) for n in threads]
+            if len(pools) > 2 and max(threads) > base.host.hardware_threads and base.stage_split_work(stage):
+                one = np.array([1 / throughput(base.host, int(n)) for n in threads])
+                (alone_s, split_s, added_s), _ = nnls(np.transpose([one**0, one, one * (threads - 1)]), seconds)
+                added.append(work * added_s / split_s)
+            elif len(pools) > 1:
+                (alone_s, split_s), _ = nnls(np.transpose([np.ones(len(pools)), shared]), seconds)
+            else:
+                continue
+            serial.append(alone_s / (alone_s + split_s))
+        if serial:
+            found[f"serial_share.{stage}"] = float(np.mean(serial))
+        if added:
+            found[f"split_work.{stage}"] = float(np.mean(added))
     return found
 
 
-def _cpu_seconds(alone: Alone, observed: Observed, hardware: Hardware) -> dict[str, dict[int, float]]:
+def _cpu_seconds(
+    alone: Alone, observed: Observed, by_domain: Mapping[int, CircuitShape], hardware: Hardware
+) -> dict[str, dict[int, float]]:
     """Of CPU stages with the profile's threads, by stage and domain."""
     counts = np.bincount([one.kind for one in observed.activities], minlength=len(observed.kinds))
     found: dict[str, dict[int, list[tuple[float, int]]]] = {}
     for kind, count in zip(observed.kinds, counts.tolist(), strict=True):
         if kind.name in STAGES and STAGES[kind.name].processor == "cpu":
-            of_profile = pool_seconds(hardware, kind.name, hardware.stage_threads(kind.name))
-            alone_s = alone.seconds[kind] * of_profile / pool_seconds(hardware, kind.name, kind.threads)
+            work = STAGES[kind.name].work(by_domain[kind.domain], "")
+            of_profile = pool_seconds(hardware, kind.name, hardware.stage_threads(kind.name), work)
+            alone_s = alone.seconds[kind] * of_profile / pool_seconds(hardware, kind.name, kind.threads, work)
             found.setdefault(kind.name, {}).setdefault(kind.domain, []).append((alone_s, count))
     return {
         stage: {domain: sum(s * n for s, n in ones) / sum(n for _, n in ones) for domain, ones in by_size.items()}

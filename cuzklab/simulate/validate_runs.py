@@ -45,11 +45,20 @@ class Compared:
         Mean over seeds.
     interval : (float, float) or None
         90 % of single runs, by the simulations.
+    range : (float, float)
+        Lowest and highest of the seeds: wide where the order of two threads decides, which the seeds draw.
     """
 
     measured: tuple[float, ...]
     simulated: float
     interval: tuple[float, float] | None
+    range: tuple[float, float]
+
+    @property
+    def expected(self) -> bool:
+        """Whether a run that was measured lies within the interval, or among the seeds."""
+        places = (self.range, self.interval or self.range)
+        return any(low <= one <= high for one in self.measured for low, high in places)
 
     @property
     def error(self) -> float:
@@ -70,8 +79,8 @@ class KindOfRun:
     outcomes, simulated_outcomes : tuple of str
         Of the runs compared, and of the seeds.
     figures : mapping of str to Compared
-        ``batch_average_s``, ``lock_wait_s``, ``peak_vram_bytes``; none where a run or a simulation did not end well.
-        Waits for locks only where they are no small part of the run.
+        ``batch_average_s``, ``lock_wait_s``, ``peak_vram_bytes``; none where a run did not end well, or no seed did;
+        seeds that did not are left out. Waits for locks only where they are no small part of the run.
     elsewhere : str
         In what the machine of the runs is another one than the profile's (`other_machine`).
     """
@@ -85,6 +94,11 @@ class KindOfRun:
     figures: Mapping[str, Compared]
     elsewhere: str = ""
 
+    @property
+    def shown(self) -> bool:
+        """Whether some seed ended as a run did."""
+        return not {*self.outcomes}.isdisjoint(self.simulated_outcomes)
+
     def met(self, figure: str) -> bool | None:
         """Whether a figure's error is within its tolerance; None without one."""
         return abs(self.figures[figure].error) <= TOLERANCE[figure] if figure in self.figures else None
@@ -97,7 +111,7 @@ class KindOfRun:
             "simulated_outcomes": list(self.simulated_outcomes),
             "figures": {
                 name: {"measured": list(one.measured), "simulated": one.simulated, "interval": one.interval,
-                       "error": one.error, "met": self.met(name)}
+                       "range": one.range, "expected": one.expected, "error": one.error, "met": self.met(name)}
                 for name, one in self.figures.items()
             },
         }  # fmt: skip
@@ -170,16 +184,15 @@ def _compare(runs: Sequence[Run], hardware: Hardware, seeds: Sequence[int], memb
     outcomes = tuple(run.info.outcome for run in compared)
     simulated = tuple(one.outcome for one in simulations)
     figures = {}
-    if {*outcomes, *simulated} == {"ok"}:
+    if {*outcomes} == {"ok"} and "ok" in simulated:
         fits = calibration.members[1 : members + 1] if calibration else ()
         near = [
-            simulation_figures(
-                simulate_run(runs[0], hardware.with_constants(calibration.member(number + 1)), 100 + number)
-            )
+            simulate_run(runs[0], hardware.with_constants(calibration.member(number + 1)), 100 + number)
             for number in range(len(fits))
         ]
+        near = [simulation_figures(one) for one in near if one.outcome == "ok"]
         measured = [run_figures(run) for run in compared]
-        values = [simulation_figures(one) for one in simulations]
+        values = [simulation_figures(one) for one in simulations if one.outcome == "ok"]
         for name in TOLERANCE:
             if name == LOCK_WAIT and fmean(one[name] for one in measured) < LEAST_LOCK_WAIT * measured[0]["wall_s"]:
                 continue
@@ -188,6 +201,7 @@ def _compare(runs: Sequence[Run], hardware: Hardware, seeds: Sequence[int], memb
                 tuple(one[name] for one in measured),
                 fmean(one[name] for one in values),
                 interval([one[name] for one in values], [one[name] for one in near], scatter, _KINDS[name]),
+                (min(one[name] for one in values), max(one[name] for one in values)),
             )
     names, known_names = (tuple(run.name for run in some) for some in (compared, fitted))
     elsewhere = "; ".join(dict.fromkeys(filter(None, (other_machine(run, hardware) for run in compared))))
@@ -221,16 +235,21 @@ def _words(run: Run) -> str:
 
 
 def summary(kinds: Sequence[KindOfRun]) -> list[dict[str, Any]]:
-    """By use and figure: how many kinds of run, how many within tolerance, median and largest error."""
+    """By use and figure: how many kinds of run, how many within tolerance, median and largest error.
+
+    ``expected``: of how many kinds a run that was measured lies within the interval, or among the seeds.
+    """
     lines = []
     for use in USES:
         for name, tolerance in TOLERANCE.items():
-            errors = [abs(kind.figures[name].error) for kind in kinds if kind.use == use and name in kind.figures]
+            found = [kind.figures[name] for kind in kinds if kind.use == use and name in kind.figures]
+            errors = [abs(one.error) for one in found]
             if errors:
                 lines.append(
                     {
                         "use": use, "figure": name, "kinds": len(errors), "tolerance": tolerance,
-                        "within": sum(error <= tolerance for error in errors), "median_error": median(errors),
+                        "within": sum(error <= tolerance for error in errors),
+                        "expected": sum(one.expected for one in found), "median_error": median(errors),
                         "largest_error": max(errors),
                     }
                 )  # fmt: skip

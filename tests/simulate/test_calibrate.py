@@ -80,6 +80,8 @@ def test_a_constant_that_does_not_stand_in_the_file_cannot_be_set(tmp_path):
         with_values("[host]\na = 1  # why\n[b]\na = 2\n", {"host.a": 3.5}, "x")
         == "[host]\na = 3.5  # why\n[b]\na = 2\n"
     )
+    prose = '[host]\nsource = """as measured;\n[b] says more."""\ncores = 1\n[b]\ncores = 2\n'
+    assert with_values(prose, {"host.cores": 3.0}, "x") == prose.replace("cores = 1", "cores = 3.0")
     added = with_values("[host]\ncores = 1\n\n[spread]\nprep_msm = 1\n", {"host.wakeup_penalty": 2.0}, "x")
     assert added == "[host]\ncores = 1\nwakeup_penalty = 2.0\n\n[spread]\nprep_msm = 1\n"
     with pytest.raises(BadInput, match=r"field launch\.ntt_h does not stand there"):

@@ -1,7 +1,9 @@
 """Tiny programs whose virtual times are known by hand, and what the trace says about them."""
 
 from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from cuzklab.policies.effects import (
@@ -401,9 +403,89 @@ def test_page_locking_that_delays_launches_begins_at_once_and_stops_what_goes_on
     hardware = hardware_with()
     hardware = replace(hardware, transfer=replace(hardware.transfer, pin_delays_launches=True))
     toy.run(hardware, k=kernels, a=pinner(0), b=pinner(1))
-    # Page-locking goes on from 0.5 to 2.5, one after the other; ntt_h has half a second left then.
-    assert sorted(span[3] for span in toy.spans() if span[1] == "pin") == [1.5, 2.5]
-    assert ("k", "ntt_h", 0, 3) in toy.spans() and ("k", "h_msm", 3, 5) in toy.spans()
+    # Page-locking goes on from 0.5 to 2.5, in turn a third of each; ntt_h has half a second left then.
+    ends = sorted(span[3] for span in toy.spans() if span[1] == "pin")
+    assert ends == pytest.approx([0.5 + 5 / 3, 2.5], abs=1e-8)
+    ((_, _, start, end), (_, _, start_h, end_h)) = [span for span in toy.spans() if span[0] == "k"]
+    assert (start, end, start_h, end_h) == pytest.approx((0, 3, 3, 5), abs=1e-8)
+
+
+def test_calls_of_the_driver_have_their_turn_between_arrays_that_are_locked(toy, hardware_with):
+    """Three calls of 1/3 s to lock pages, from 0 on; an allocation asked for meanwhile comes after the first of them.
+
+    It takes place then, and not when it was asked for; and before a second one, which was asked for later.
+    """
+
+    def pin():
+        yield Pin(toy.partition().abc)
+
+    def allocates(index):
+        def run():
+            yield Compute("epilogue", toy.partition(index))
+            yield Alloc(toy.gpu, "d_a", 100, toy.partition(index))
+
+        return run
+
+    hardware = hardware_with().with_constants({"transfer.pin_delays_launches": True, "rates.epilogue": 5.0})
+    toy.run(hardware, p=pin, a=allocates(0), b=allocates(1))
+    assert [(row.worker, row.time / S) for row in toy.rows["vram"]] == [
+        ("a", pytest.approx(1 / 3, abs=1e-8)), ("b", pytest.approx(1 / 3 + 0.25, abs=1e-8)),
+    ]  # fmt: skip
+    # The second array came to it after both had asked, the third after that.
+    (pinned,) = [span for span in toy.spans() if span[1] == "pin"]
+    assert pinned[3] == pytest.approx(1 + 2 * 0.25, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kernels_s", "overlaps", "ends"), [(1, False, 2.0375), (1, True, 0.9375 + 3 / 7), (4, True, 4.3125)]
+)
+def test_a_stage_may_begin_with_the_first_of_three_arrays(toy, hardware_with, kernels_s, overlaps, ends):
+    """The copy takes C = 0.9375 s, the launch 0.1 s. Of 1 s of kernels 3/7 come after c; 4 s go on from C/3."""
+    p = toy.partition()
+
+    def worker():
+        buffers = []
+        for name, size_bytes in (("d_a", 300), ("d_bc", 600)):
+            buffers.append((yield Alloc(toy.gpu, name, size_bytes, p, pooled=True)))
+        yield Pin(p.abc)
+        yield Upload(p.abc, tuple(buffers), p.stream(toy.gpu, "upload"), p)
+        yield WaitEvent((yield RecordEvent(p.stream(toy.gpu, "upload"))), p.stream(toy.gpu, "compute"))
+        yield Launch(toy.gpu, "ntt_h", p, uses=tuple(buffers))
+
+    hardware = hardware_with().with_constants({"device.launch_s": 0.1, "rates.ntt_h": 1344 / kernels_s})
+    hardware = replace(hardware, device=replace(hardware.device, begins_with_first_array=overlaps))
+    toy.run(hardware, w=worker)
+    assert toy.ending.end_ns / S == pytest.approx(1 + ends, abs=1e-8)
+
+
+def test_launches_differ_from_time_to_time_and_kernels_do_not(toy, hardware_with):
+    def worker():
+        for index in range(200):
+            yield Launch(toy.gpu, "ntt_h", toy.partition(index))
+
+    hardware = hardware_with(spread={"launching": 0.3}).with_constants({"device.launch_s": 1.0})
+    toy.run(hardware, w=worker)
+    launch_s = np.array([end - start for _, _, start, end in toy.spans()]) - 1
+    assert np.log(launch_s).std() == pytest.approx(0.3, rel=0.15) and launch_s.mean() == pytest.approx(1, rel=0.1)
+    assert {row.end - row.start for row in toy.rows["kernels"]} == {S}
+
+
+def test_who_has_waited_for_another_thread_has_to_wake(toy, hardware_with):
+    """A quarter of a second after the lock was released at 2 s; who did not wait goes on at once."""
+
+    def holder():
+        yield Acquire(LOCK)
+        yield Compute("prep_msm", toy.partition())
+        yield Release(LOCK)
+
+    def other():
+        yield Compute("synthesis", toy.partition(1))
+        yield Acquire(LOCK)
+        yield Compute("synthesis", toy.partition(2))
+        yield Release(LOCK)
+
+    toy.run(hardware_with().with_constants({"engine.wake_s": 0.25}), a=holder, b=other)
+    assert ("a", "prep_msm", 0, 2) in toy.spans() and ("b", "synthesis", 2.25, 3.25) in toy.spans()
 
 
 def test_a_launch_takes_its_time_of_the_host_and_longer_where_threads_are_too_many(toy, hardware_with):
@@ -426,11 +508,34 @@ def test_a_launch_takes_its_time_of_the_host_and_longer_where_threads_are_too_ma
     assert ("k", "ntt_h", 0, 2 * 4 + 1) in toy.spans()
 
 
-@pytest.mark.parametrize(("idle_s", "ends"), [(0.0, 1.145), (0.01, 1.155), (0.03, 3.195)])
-def test_a_device_wide_call_finds_the_device_idle_between_stages_only_if_it_looks_soon(
+def test_a_short_burst_keeps_its_core_or_loses_it(toy, hardware_with):
+    """8 threads on 4 cores. 1 ms between two stages: 2 ms on a core that is kept; a fourth waits 12 times longer."""
+
+    def kernels():
+        for index in range(300):
+            yield Launch(toy.gpu, "ntt_h", toy.partition(index))
+
+    def prep():
+        for index in range(350):
+            yield Compute("prep_msm", toy.partition(index))
+
+    constants = {"device.between_s": 0.001, "host.lost_core_share": 0.25}
+    toy.run(hardware_with(wakeup_penalty=3.0).with_constants(constants), k=kernels, **dict.fromkeys("abcdefg", prep))
+    stages = [span for span in toy.spans() if span[0] == "k"]
+    gaps_ms = [(after[2] - before[3]) * 1e3 for before, after in pairwise(stages)]
+    lost = sum(gap == pytest.approx(2 * (1 + 4 * 3), rel=1e-3) for gap in gaps_ms)
+    assert lost + sum(gap == pytest.approx(2, rel=1e-3) for gap in gaps_ms) == 299
+    assert lost / 299 == pytest.approx(0.25, abs=0.06)
+
+
+@pytest.mark.parametrize(("idle_s", "ends"), [(0.0, 1.145), (0.01, 3.175), (0.03, 3.195)])
+def test_a_device_wide_call_that_has_to_wake_does_not_find_the_device_idle_between_stages(
     toy, hardware_with, idle_s, ends
 ):
-    """Stages from 0.02 to 1.02 and from 1.04 to 3.04; trimming takes 0.125 s, once the device was idle so long."""
+    """Stages from 0.02 to 1.02 and from 1.04 to 3.04; trimming takes 0.125 s, once the device was idle so long.
+
+    Who launches has the interpreter's lock from 1.02 to 1.04.
+    """
 
     def kernels():
         yield Launch(toy.gpu, "ntt_h", toy.partition(2))
@@ -457,6 +562,19 @@ def test_a_part_of_a_stage_that_one_thread_does_alone_does_not_shrink_with_its_p
     toy.run(hardware, a=stage)
     (span,) = toy.spans()
     assert span[3] == pytest.approx(16 / 7, abs=1e-8)
+
+
+def test_each_thread_of_a_pool_adds_to_the_work_that_is_shared(toy, hardware_with):
+    """1 s on 4 threads, each further thread a ninth of the work: T(1) / T(4) = 1 / ((1 + 3/9) / 4) = 3."""
+
+    def stage():
+        yield Compute("b_g2_msm", toy.partition(), threads=1)
+
+    work = STAGES["b_g2_msm"].work(toy.shape, "")
+    hardware = replace(hardware_with(), split_work=StageNumbers({"b_g2_msm": work / 9}, "by hand"))
+    toy.run(hardware, a=stage)
+    (span,) = toy.spans()
+    assert span[3] == pytest.approx(3, abs=1e-8)
 
 
 def test_a_pageable_copy_is_slowed_like_a_stage(toy, hardware_with):

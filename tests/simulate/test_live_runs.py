@@ -3,7 +3,9 @@
 import shutil
 from collections import defaultdict
 from dataclasses import replace
+from statistics import NormalDist
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +15,8 @@ from cuzklab.errors import BadInput
 from cuzklab.live import run_live
 from cuzklab.profiles import StageNumbers, load_hardware, scaled_workload
 from cuzklab.simulate import simulate
+from cuzklab.simulate.alone import observe
+from cuzklab.simulate.launching import device_constants
 from cuzklab.simulate.live_runs import (
     LOCK_WAIT,
     fit_live_runs,
@@ -153,6 +157,74 @@ def test_a_part_that_one_thread_does_alone_is_told_from_pools_of_two_sizes(tmp_p
     found = measured(monkeypatch, base, runs)
     assert found.constant("serial_share.b_g2_msm") == pytest.approx(0.2, abs=0.01)
     assert found.rate("b_g2_msm", 1 << 12) == pytest.approx(truth.rate("b_g2_msm", 1 << 12), rel=0.02)
+
+
+def test_a_pool_that_a_design_has_by_default_is_counted_with_its_threads(tmp_path, card):
+    run = as_live(tmp_path / "run", "phase12", 1, card)
+    conditions = {name: value for name, value in run.info.conditions.items() if name != "g2_threads"}
+    run = replace(run, info=replace(run.info, conditions=conditions))
+    (kind,) = [kind for kind in observe([run], [1 << 12]).kinds if kind.name == "b_g2_msm"]
+    assert kind.threads == 32
+
+
+def test_what_each_thread_adds_is_told_from_pools_of_three_sizes(tmp_path, card, monkeypatch):
+    truth = replace(
+        card,
+        serial_share=StageNumbers({"b_g2_msm": 0.1}, "by hand"), split_work=StageNumbers({"b_g2_msm": 5.0}, "by hand"),
+    )  # fmt: skip
+    runs = [as_live(tmp_path / f"{n}", "phase11", 1, truth, g2_threads=n, throttle=False) for n in (1, 4, 32)]
+    guess = {"serial_share.b_g2_msm": 0.02, "split_work.b_g2_msm": 1.0}
+    found = measured(monkeypatch, ignorant(truth).with_constants(guess), runs)
+    assert found.constant("serial_share.b_g2_msm") == pytest.approx(0.1, abs=0.01)
+    assert found.constant("split_work.b_g2_msm") == pytest.approx(5.0, rel=0.05)
+    assert found.rate("b_g2_msm", 1 << 12) == pytest.approx(truth.rate("b_g2_msm", 1 << 12), rel=0.02)
+    # Two sizes do not tell both: then what the profile says each thread adds stays.
+    found = measured(monkeypatch, ignorant(truth).with_constants(guess), runs[:2])
+    assert found.constant("split_work.b_g2_msm") == 1.0
+
+
+def test_calls_of_the_pool_are_measured_apart_where_the_profile_tells_them_apart(tmp_path, card, monkeypatch):
+    truth = card.with_constants({"device.pooled_s": 5e-4, "device.pooled_free_s": 1e-4})
+    run = as_live(tmp_path / "run", "phase9", 1, truth)
+    found = measured(monkeypatch, ignorant(truth).with_constants({"device.pooled_s": 1.0}), [run])
+    for name in ("alloc_s", "pooled_s", "free_s", "pooled_free_s"):
+        assert found.constant(f"device.{name}") == pytest.approx(truth.constant(f"device.{name}"), rel=0.01), name
+    found = measured(monkeypatch, ignorant(card), [run])
+    assert found.device.alloc_s == pytest.approx(truth.device.alloc_s + truth.device.pooled_s, rel=0.01)
+
+
+def test_spreads_of_launches_and_of_waking_are_measured_with_how_long_a_thread_takes_to_wake(
+    tmp_path, card, monkeypatch
+):
+    """Handovers are made to last 0.2 ms in the middle, by a factor e^0.5 more or less at one standard deviation."""
+    spread = StageNumbers({"synthesis": 1e-9, "launching": 0.2, "waking": 0.1}, "by hand")
+    truth = replace(card, spread=spread).with_constants({"engine.wake_s": 1e-9})
+    run = as_live(tmp_path / "run", "phase9", 2, truth, proofs=30)
+    locks = pq.read_table(run.path / "locks.parquet").to_pandas().sort_values("acquired")
+    waited = (locks["acquired"] > locks["requested"]).to_numpy()
+    assert waited.sum() > 50
+    quantiles = NormalDist().inv_cdf
+    ranks = np.arange(1, waited.sum() + 1) / (waited.sum() + 1)
+    locks.loc[waited, "acquired"] += [round(2e5 * np.exp(0.5 * quantiles(rank))) for rank in ranks]
+    locks.to_parquet(run.path / "locks.parquet", index=False)
+    base = ignorant(truth).with_constants({"spread.launching": 0.9, "spread.waking": 0.9})
+    found = measured(monkeypatch, base, [load_run(run.path)])
+    assert found.constant("spread.launching") == pytest.approx(0.2, rel=0.15)
+    assert found.constant("spread.waking") == pytest.approx(0.5, rel=0.05)
+    assert found.engine.wake_s == pytest.approx(2e-4 * np.exp(0.5**2 / 2), rel=0.05)
+    assert found.device.idle_s == found.engine.wake_s
+
+
+def test_bursts_that_lost_their_core_are_counted_where_the_host_was_too_busy(card):
+    """25 of 100 gaps between stages beside 20 threads on 16 cores were long; one on a calm host does not count."""
+    busy = pd.DataFrame({"gap_s": [1e-3] * 75 + [0.02] * 25, "threads": 20.0})
+    calm = pd.DataFrame({"gap_s": [1e-3] * 199 + [0.5], "threads": 3.0})
+    rest = {"stage": "ntt_h", "part": "", "domain": 4096, "lasted_s": 0.3, "kernels_s": 0.2, "link_s": 0.0}
+    stages = pd.concat((busy, calm)).assign(disturbed=False, **rest)
+    one_share = card.with_constants({"host.lost_core_share": 0.9})
+    assert device_constants(stages, one_share)[1]["host.lost_core_share"] == 0.25
+    assert "host.lost_core_share" not in device_constants(stages, card)[1]
+    assert "host.lost_core_share" not in device_constants(stages[stages["threads"] < 16], one_share)[1]
 
 
 def test_runs_that_were_not_measured_are_predicted_where_the_truth_is_known(tmp_path, quiet_machine, monkeypatch):

@@ -12,7 +12,7 @@ from cuzklab.cli import app
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Calibration, load_hardware, scaled_workload
 from cuzklab.simulate import simulate
-from cuzklab.simulate.live_runs import identity_of_run
+from cuzklab.simulate.live_runs import identity_of_run, simulate_run
 from cuzklab.simulate.validate_runs import find_runs, other_machine, summary, validate_runs
 from cuzklab.trace import RunInfo, load_run, write_run
 from cuzklab.units import GiB
@@ -108,6 +108,34 @@ def test_the_summary_counts_by_use(store, fitted_to_r1):
     assert lines["prediction", "batch_average_s"]["within"] == 0
     assert lines["repetition", "batch_average_s"]["largest_error"] == pytest.approx(0.5)
     assert lines["repetition", "peak_vram_bytes"]["within"] == 1
+
+
+def test_what_was_measured_is_expected_within_the_interval_or_among_the_seeds(store, fitted_to_r1):
+    kinds = {one.words.split(",")[0]: one for one in validate_runs([store], fitted_to_r1, seeds=(0, 1, 2))}
+    average = kinds["phase8"].figures["batch_average_s"]
+    low, high = average.range
+    assert low <= average.simulated <= high and not average.expected  # the runs are half as fast
+    assert kinds["phase8"].figures["peak_vram_bytes"].expected
+    assert replace(average, measured=(2 * high, high)).expected
+    assert replace(average, measured=(average.interval[1],), range=(low, low)).expected
+    lines = {(one["use"], one["figure"]): one["expected"] for one in summary(list(kinds.values()))}
+    assert lines["repetition", "batch_average_s"] == 0 and lines["repetition", "peak_vram_bytes"] == 1
+
+
+def test_seeds_that_do_not_end_as_the_runs_did_are_told_and_left_out(store, monkeypatch):
+    """Where the order of two threads decides, one seed runs out of memory and another does not."""
+
+    def drawn(run, hardware, seed):
+        found = simulate_run(run, hardware, seed)
+        return replace(found, outcome="device_oom", metrics={}) if seed in (1, 3) else found
+
+    monkeypatch.setattr("cuzklab.simulate.validate_runs.simulate_run", drawn)
+    kinds = {one.words.split(",")[0]: one for one in validate_runs([store], load_hardware("emulated"), seeds=range(5))}
+    assert kinds["phase9"].figures["batch_average_s"].error == pytest.approx(1 / 1.25 - 1, rel=0.1)
+    assert kinds["phase9"].shown and kinds["phase7"].figures == {} and kinds["phase7"].shown
+    shown = CliRunner().invoke(app, ["validate", str(store), "--hardware", "emulated", "--seeds", "5"])
+    assert "measured ok; simulated ok 3×, device_oom 2×" in shown.output
+    assert "failures that some seed shows: 1 of 1" in shown.output
 
 
 def test_all_runs_of_a_kind_may_be_fitted(store, fitted_to_r1):
