@@ -93,7 +93,7 @@ def setup_of(
         raise BadInput(f"{what}: condition urgent: a run with urgent proofs cannot be replayed with changes yet")
     if (name := conditions["policy"]) not in policies.names():  # a path would be executed
         raise BadInput(
-            f"{what}: policy {name!r} does not come with cuzklab, so a stored run of it cannot be repeated with changes; "
+            f"{what}: policy {name!r} does not come with cuzklab, so a stored run of it is not repeated with changes; "
             "give its file: cuzklab simulate FILE.py --explain"
         )
     policy = policies.load(name)
