@@ -80,9 +80,18 @@ def _calling(spans: pd.DataFrame) -> pd.DataFrame:
 def undisturbed(spans: pd.DataFrame) -> pd.DataFrame:
     """Spans beside which no other partition's pages were locked or unlocked."""
     locking = spans[spans["name"].isin(_LOCKING)]
-    starts, ends, owners = locking["start"].to_numpy(), locking["end"].to_numpy(), locking["partition"].to_numpy()
-    meets = (starts < spans["end"].to_numpy()[:, None]) & (ends > spans["start"].to_numpy()[:, None])
-    return spans[~(meets & (owners != spans["partition"].to_numpy()[:, None])).any(axis=1)]
+    others = _met(spans, locking)
+    own = dict(list(locking.groupby(locking["partition"].fillna(""))))
+    for partition, places in spans.groupby(spans["partition"].fillna("")).indices.items():
+        if partition in own:
+            others[places] -= _met(spans.iloc[places], own[partition])
+    return spans[others == 0]
+
+
+def _met(spans: pd.DataFrame, intervals: pd.DataFrame) -> np.ndarray:
+    """How many intervals each span overlaps: those that begin before its end, less those that end before it begins."""
+    begun = np.searchsorted(np.sort(intervals["start"].to_numpy()), spans["end"].to_numpy(), "left")
+    return begun - np.searchsorted(np.sort(intervals["end"].to_numpy()), spans["start"].to_numpy(), "right")
 
 
 def _overlaps(intervals: np.ndarray, start: int, end: int) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cuzklab import policies
 from cuzklab.errors import BadInput
@@ -16,7 +18,7 @@ from cuzklab.live import run_live
 from cuzklab.profiles import StageNumbers, load_hardware, scaled_workload
 from cuzklab.simulate import simulate
 from cuzklab.simulate.alone import observe
-from cuzklab.simulate.launching import device_constants
+from cuzklab.simulate.launching import device_constants, undisturbed
 from cuzklab.simulate.live_runs import (
     LOCK_WAIT,
     fit_live_runs,
@@ -303,3 +305,29 @@ def test_runs_that_cannot_be_calibrated_to_are_refused(tmp_path):
     ).to_run(tmp_path / "run")  # fmt: skip
     with pytest.raises(BadInput, match="a simulated run; only live ones"):
         fit_live_runs([stored.path])
+
+
+_SPAN = st.tuples(
+    st.integers(0, 60),
+    st.integers(1, 20),
+    st.sampled_from(("pin", "unpin", "h_msm")),
+    st.sampled_from(("p0", "p1", None)),
+)
+
+
+@given(st.lists(_SPAN, max_size=30))
+def test_a_span_is_undisturbed_where_no_other_partition_locks_pages_beside_it(rows):
+    spans = pd.DataFrame(
+        [(start, start + length, name, partition) for start, length, name, partition in rows],
+        columns=["start", "end", "name", "partition"],
+    )
+    wanted = [
+        number
+        for number, (start, length, _, partition) in enumerate(rows)
+        if not any(
+            begin < start + length and begin + lasted > start and owner != partition
+            for begin, lasted, name, owner in rows
+            if name != "h_msm"
+        )
+    ]
+    assert list(undisturbed(spans).index) == wanted
