@@ -209,19 +209,19 @@ class Interpreter:
             raise fault
         if type(effect) is Launch:
             yield from self.machine.before_launch(effect)
-        elif self.machine.takes_turns(effect):
+        elif self.machine.mappings.takes_turns(effect):
             return (yield from self._call_driver(actor, effect))
         return (yield from self._carry_out(actor, effect))
 
     def _call_driver(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, Any]:
         """A call that has its turn before it takes place; but one that has to wait for the device waits before that."""
         if self.world.may_go(actor.name, effect):
-            yield self.machine.enter_driver()
+            yield self.machine.mappings.enter_driver()
             try:
                 if self.world.may_go(actor.name, effect):
                     return (yield from self._carry_out(actor, effect))
             finally:
-                self.machine.leave_driver()
+                self.machine.mappings.leave_driver()
         return (yield from self._carry_out(actor, effect, in_driver=False))
 
     def _carry_out(self, actor: Actor, effect: Effect, *, in_driver: bool = True) -> Generator[simpy.Event, Any, Any]:
@@ -250,11 +250,11 @@ class Interpreter:
             if in_driver:
                 yield from self._last(actor, effect)
                 return result
-            yield self.machine.enter_driver()
+            yield self.machine.mappings.enter_driver()
             try:
                 yield from self._last(actor, effect)
             finally:
-                self.machine.leave_driver()
+                self.machine.mappings.leave_driver()
         return result
 
     def _start(self, actor: Actor, effect: Effect) -> Any:
@@ -377,7 +377,7 @@ class Interpreter:
 
     def _give_back(self, size_bytes: int) -> Generator[simpy.Event, Any, None]:
         """Memory of a partition that is done goes back in the background, and is in use until it has."""
-        yield from self.machine.deallocation(size_bytes)
+        yield from self.machine.mappings.deallocate(size_bytes)
         self._given_back(size_bytes)
 
     def _given_back(self, size_bytes: int) -> None:
@@ -399,12 +399,12 @@ class Interpreter:
 
     def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
         """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
-        changing_ns = self.machine.changing_ns()
+        changing_ns = self.machine.mappings.changing_ns()
         launch_s, kernels_s = self.machine.launch_times(effect, self.env.now - actor.requested_ns)
         turn = yield from self.machine.begin_launch(effect.gpu.index, launch_s)
         start_ns = self.env.now
         yield from launch(self.machine, effect, kernels_s)
-        yield from self.machine.delayed(changing_ns)
+        yield from self.machine.mappings.delayed(changing_ns)
         self.machine.end_launch(effect.gpu.index, turn)
         _, streamed_bytes = self.machine.launched(effect)
         self.tracer.kernel(actor, effect, start_ns, actor.requested_ns)

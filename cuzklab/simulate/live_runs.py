@@ -17,7 +17,7 @@ import cuzklab.policies as policies
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, load_hardware, scaled_workload
 from cuzklab.profiles.calibration import THROUGHPUT_KINDS
-from cuzklab.simulate.costs import pool_seconds
+from cuzklab.simulate.demands import pool_seconds
 from cuzklab.simulate.fit import ConstantFit, Fit, Problem, Report, Target
 from cuzklab.simulate.measured import measure
 from cuzklab.simulate.simulation import Simulation, simulate
