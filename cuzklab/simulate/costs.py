@@ -1,8 +1,9 @@
 """How long effects last: the cost model, one function an effect, each with its formula.
 
 Constants come from a hardware profile (`cuzklab.profiles.Hardware`, which says where each was taken from), amounts of
-work and bytes from the table of stages. An effect that is not here takes no time. What CPU stages, pageable copies and
-deallocations do to each other stands in `cuzklab.simulate.host`; host memory in `cuzklab.simulate.host_memory`.
+work and bytes from the table of stages. An effect that is not here takes no time. What work asks of the host stands in
+`cuzklab.simulate.demands`, what CPU stages, pageable copies and deallocations do to each other in `host`, what changes
+of memory mappings hold up in `mappings`, and host memory in `host_memory`.
 
 The model leaves out: host memory traffic of the device's own copies, the direction from device to host (what these
 engines fetch is a few points), and kernels that slow each other down beyond sharing the device.
@@ -217,7 +218,7 @@ class Machine:
             self._emulated[index].release(turn)
 
     def driver_call(self, seconds: float) -> Lasting:
-        """A call of the driver, which the caller has entered (`enter_driver`)."""
+        """A call of the driver, which the caller has entered (`Mappings.enter_driver`)."""
         yield self.pause(seconds)
 
     def call_setup(self, partition: Partition) -> Job:
