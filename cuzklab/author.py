@@ -128,7 +128,7 @@ def check(policy: Policy, *, workers: int, partitions: int, vram: str, out: Path
 
     result = checker.check(policy, workers=workers, partitions=partitions, vram_bytes=parse_size(vram))
     display.text(checker.verdict_line(result))
-    place = out / "runs" / f"check-{policy.name}"
+    place = out / "runs" / f"check-{as_folder(policy.name)}"
     if not result.findings:
         return Checked(result, checker.check_run(result, place))
     finding = min(result.findings, key=lambda finding: len(finding.schedule))
@@ -223,8 +223,9 @@ def conclude(
     policy: Policy, baseline: str, runs: Sequence[Run], *, vram: str, out: Path, parameters: Mapping[str, Any]
 ) -> None:
     """What the runs say together, by the rules of every post-mortem, as far as there are runs for them."""
-    question = f"Is {policy.name} safe on {vram}, and faster than {baseline}?"
-    post = examine(Case(policy.name, baseline, tuple(runs), parse_size(vram), question))
+    before = policies.name_of(baseline)
+    question = f"Is {policy.name} safe on {vram}, and faster than {before}?"
+    post = examine(Case(policy.name, before, tuple(runs), parse_size(vram), question))
     show.findings(post)
     show.verdict(post)
     write_conclusion(post, out, parameters)

@@ -30,15 +30,21 @@ class Option:
 
     Attributes
     ----------
-    policy : str
+    place : str
+        The policy's name, or the path of its file.
     workers : int
     intervals : tuple of Interval
         Of device memory, in order and without gaps.
     """
 
-    policy: str
+    place: str
     workers: int
     intervals: tuple[Interval, ...]
+
+    @property
+    def policy(self) -> str:
+        """The name under which its runs are stored."""
+        return policies.name_of(self.place)
 
     def at(self, vram_bytes: int) -> Interval:
         """What is known of an amount of device memory."""
@@ -84,7 +90,7 @@ def simulations(
         Step(
             "simulate",
             {
-                "policy": option.policy, "workers": option.workers, "proofs": proofs, "in_flight": proofs,
+                "policy": option.place, "workers": option.workers, "proofs": proofs, "in_flight": proofs,
                 "synthesis_workers": 10, "vram": f"{limit / GiB:g}GiB", "hardware": hardware, "workload": workload,
                 "seed": seed,
             },

@@ -129,9 +129,8 @@ class Step:
             return self.name
         again = f"-{self.repeat}" if self.repeat > 1 else ""
         options = "".join(f"-{key}-{value}" for key, value in self.values.get("options", {}).items())
-        policy = as_folder(name_of(self.values["policy"]))
-        vram = str(self.values["vram"]).replace(" ", "")
-        return f"{self.do}-{policy}{options}-w{self.values['workers']}-{vram}{again}"
+        policy, vram = as_folder(name_of(self.values["policy"])), str(self.values["vram"]).replace(" ", "")
+        return as_folder(f"{self.do}-{policy}{options}-w{self.values['workers']}-{vram}{again}")
 
     @property
     def key(self) -> str:

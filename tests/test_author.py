@@ -1,5 +1,8 @@
 """A design written in a cell: checked, simulated and run; what is wrong with it is shown at its line."""
 
+import json
+from pathlib import Path
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -90,6 +93,21 @@ def test_a_design_is_kept_as_a_file_that_is_the_same(tmp_path):
     assert policies.load(path).intent == "One lock: everything inside it."
     with pytest.raises(author.BadInput, match="phase9 was not written in a cell"):
         author.save(policies.load("phase9"), tmp_path / "other.py")
+
+
+def test_a_file_called_as_a_shipped_policy_is_the_baseline_of_its_own_runs(tmp_path):
+    own = tmp_path / "phase8.py"
+    own.write_text(Path(policies.load("phase8").module.__file__).read_text())
+    design = policies.load("phase9")
+    conditions = {"hardware": "rtx5070ti-7995wx", "workload": "porep-32g", "proofs": 3, "workers": 2, "vram": "24GiB"}
+    runs = author.simulate([design, str(own)], out=tmp_path, **conditions)
+    author.conclude(design, str(own), runs, vram="24GiB", out=tmp_path, parameters={})
+    record = json.loads((tmp_path / "verdict.json").read_text())
+    assert (record["candidate"], record["baseline"]) == ("phase9", "phase8 (phase8.py)")
+    assert "gain_over_baseline" in {finding["id"] for finding in record["findings"]}
+    author.check(policies.load(own), workers=1, partitions=1, vram="24GiB", out=tmp_path)
+    stored = {path.name for path in (tmp_path / "runs").iterdir()}
+    assert stored == {"simulate-phase9", "simulate-phase8-phase8.py", "check-phase8-phase8.py"}
 
 
 def test_the_notebook_declares_its_parameters():

@@ -163,6 +163,11 @@ def test_a_run_is_named_after_its_memory_as_given(small, vram, ending):
     assert step.label.endswith(ending)
 
 
+def test_no_value_leads_out_of_the_folder_of_the_runs():
+    values = {"policy": "phase11", "options": {"g2_threads": "../../../x"}, "workers": 2, "vram": "16GiB"}
+    assert experiment.Step("live", values).label == "live-phase11-g2_threads-..-..-..-x-w2-16GiB"
+
+
 def test_two_steps_of_one_name_are_refused_before_anything_is_done(small, tmp_path):
     again = '\n[[step]]\ndo = "check"\npolicy = "phase9"\nworkers = 2\npartitions = 2\nvram = "16GiB"\n'
     small.write_text(SMALL + again)

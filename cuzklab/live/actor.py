@@ -1,7 +1,7 @@
 """One actor of a live run: drives its program in a thread, and does what each effect says.
 
-The public methods of `Actor` are what effects call (`effect.perform(actor)`); what they share with other actors is in
-the `Run` that they belong to. Uploads and waits for them are in `copies`.
+The public methods of `Actor` are what effects call (`effect.perform(actor)`), but for `stage`; what they share with
+other actors is in the `Run` that they belong to. Uploads and waits for them are in `copies`.
 """
 
 import threading

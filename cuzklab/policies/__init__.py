@@ -85,13 +85,13 @@ def name_of(place: str | Path) -> str:
     """The name under which a policy's runs are stored, from its name or the path of its file.
 
     A file is called by its stem: ``./mine.py`` is ``mine``. One that is called as a shipped policy, without being that
-    policy's own file, is another design and says so: ``./phase9.py`` is ``phase9 (phase9.py)``. No name ends in
-    ``.py``, so `load` never takes one that a stored run states for a file to execute.
+    policy's own file, is another design and says so: ``./phase9.py`` is ``phase9 (phase9.py)``. A stored run can state
+    any text as its policy: whoever reads one loads it only if it is among `names`, for a path would be executed.
     """
     path = Path(place)
     if path.suffix != ".py":
         return str(place)
-    is_another = path.stem in names() and path.resolve().parent != Path(__file__).resolve().parent
+    is_another = path.stem in names() and path.resolve() != Path(__file__).resolve().with_name(path.name)
     return f"{path.stem} ({path.name})" if is_another else path.stem
 
 

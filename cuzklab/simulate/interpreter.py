@@ -18,6 +18,7 @@ from cuzklab.policies.effects import (
     Fork,
     FreeHost,
     Get,
+    Join,
     Launch,
     OutOfDeviceMemory,
     PolicyFault,
@@ -267,6 +268,8 @@ class Interpreter:
             self.pacing.passed(self.world, actor.name, effect, self.env.now, fault.at(actor.name, effect))
             raise
         self.pacing.passed(self.world, actor.name, effect, self.env.now)
+        if isinstance(effect, Join) and self.pacing.order is not None:
+            self.world.write(("task", effect.task.actor), "ended")  # in a schedule a name is used once only
         if isinstance(effect, Fork):
             child = Actor(result.actor, actor, actor.device, actor.partition, actor.took_ns)
             self._tasks[child.name] = child

@@ -125,6 +125,8 @@ def row_of(where: str, row: Any, hardware: str, workload: str) -> PublishedRow:
     if not isinstance(options, dict):
         raise BadInput(f"{where}: field options must be a table of the policy's options")
     if options:
+        if row["policy"] not in policies.names():  # a path would be executed
+            raise BadInput(f"{where}: field options: there is no policy {row['policy']} that has any")
         try:
             options = dict(policies.load(row["policy"], **options).options)
         except policies.UnknownPolicy as error:

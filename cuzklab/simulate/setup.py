@@ -92,7 +92,10 @@ def setup_of(
     if conditions.get("urgent"):
         raise BadInput(f"{what}: condition urgent: a run with urgent proofs cannot be replayed with changes yet")
     if (name := conditions["policy"]) not in policies.names():  # a path would be executed
-        raise BadInput(f"{what}: policy {name!r} does not come with cuzklab, so its runs are not simulated")
+        raise BadInput(
+            f"{what}: policy {name!r} does not come with cuzklab, so a stored run of it is not repeated with changes; "
+            "give its file: cuzklab simulate FILE.py --explain"
+        )
     policy = policies.load(name)
     options = {name: conditions[name] for name in policies.options_of(policy.module) if name in conditions}
     if isinstance(hardware, str) or hardware is None:

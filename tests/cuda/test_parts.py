@@ -206,6 +206,24 @@ def test_a_watched_sum_costs_an_event_a_kernel(software, monkeypatch):
     assert len(seen.taken) == 1 + len(seen.kernels) + 2 + len(seen.copies) and seen.needed == len(of_points)
 
 
+def test_kernels_of_a_watched_msm_begin_after_what_lies_before_them(software):
+    """Each part's sort begins after zeroes are set, which take an event; all else when the kernel before has ended."""
+    n, size = 5000, 1200
+    points, scalars, edges = np.zeros((n, 12), np.uint64), np.zeros((n, 4), np.uint64), parts.growing(n, size)
+    with observe.observed(observe.Events(software_cupy.cuda), software_cupy.cuda.get_current_stream()) as seen:
+        buckets.terms_of("g1", buckets.shape(n, 10, size), size, parts.batches(edges, points, scalars))
+    before = [(name, events[0], events[1:]) for name, events, *_ in seen.kernels]
+    ends = [end for _, _, end, _ in seen.kernels]
+    of_points = [there for _, _, there in seen.copies[1::2]]  # after the scalars of the same part
+    assert len(edges) == len(of_points) == 6 and len(seen.kernels) == 7 * 6 + 2
+    assert [more for name, _, more in before if name == "accumulate"] == [(there,) for there in of_points]
+    assert not any(more for name, _, more in before if name != "accumulate")
+    own = {name for (name, first, _), last in zip(before, [None, *ends]) if first is not last}
+    assert own == {"msm_digits"} and not {id(first) for name, first, _ in before if name in own} & set(map(id, ends))
+    # One before each part's sort, one after each kernel, one before the first copy, one after each of all.
+    assert len(seen.taken) == len(edges) + len(seen.kernels) + 1 + len(seen.copies)
+
+
 def test_sums_left_for_the_host_are_added_up_there(software):
     one = fp_constant(1).reshape(-1)
     points = host.fixed_base_g1(ints_to_limbs(range(1, 67), 4))

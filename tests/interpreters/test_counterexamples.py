@@ -1,7 +1,7 @@
 """What the checker finds happens: its schedules, followed in virtual time and by real threads."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cuzklab import policies
@@ -15,7 +15,7 @@ from cuzklab.policies.model import Semaphore, program
 from cuzklab.simulate.forced import follow
 from cuzklab.trace.recorders import Recording
 from cuzklab.units import GiB
-from tests.interpreters.systems import GPU
+from tests.interpreters.systems import GPU, script
 from tests.interpreters.test_agreement import _SCRIPT, CERTAIN
 from tests.live.programs import RATES, FakeClock, SmallWorkload
 from tests.simulate.conftest import SHAPE, toy_hardware
@@ -55,6 +55,7 @@ def test_the_findings_of_small_systems_happen(name):
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.dictionaries(st.sampled_from(("a", "b")), _SCRIPT, min_size=1))
+@example({"a": script(("fork", ()), ("join",), ("fork", (("alloc", 300, ()),)))})  # two children of one name
 def test_whatever_the_checker_finds_in_random_programs_happens(programs):
     for finding in findings(programs):
         assert followed(programs, finding) == (True, True), finding

@@ -171,6 +171,15 @@ def test_the_file_of_a_shipped_policy_is_the_shipped_policy():
     assert policies.load(shipped.module.__file__).name == "phase9"
 
 
+def test_a_link_that_is_called_as_another_shipped_policy_than_it_leads_to_is_another_design(tmp_path):
+    link = tmp_path / "phase9.py"
+    link.symlink_to(policies.load("phase8").module.__file__)
+    assert policies.load(link).name == "phase9 (phase9.py)"
+    link.unlink()
+    link.symlink_to(policies.load("phase9").module.__file__)
+    assert policies.load(link).name == "phase9"
+
+
 def test_a_text_that_is_called_as_a_shipped_policy_is_refused():
     with pytest.raises(policies.UnknownPolicy, match="cell phase9: a policy of that name is shipped"):
         policies.from_source("phase9", "", "cell phase9")

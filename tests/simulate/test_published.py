@@ -83,9 +83,16 @@ def test_comparison_is_within_a_kind_and_by_outcome():
             "row 20: field options: policy phase11 has no option 'colour'",
         ),
         ('not_simulated = "', 'not_simulated = 1 # "', "row 1: field not_simulated must say why"),
+        (
+            'policy = "phase0"\n',
+            'policy = "evil.py"\noptions = { x = 1 }\n',
+            "row 1: field options: there is no policy evil.py that has any",
+        ),
     ],
 )
-def test_bad_rows_are_refused_by_file_row_and_field(tmp_path, old, new, message):
+def test_bad_rows_are_refused_by_file_row_and_field(tmp_path, monkeypatch, old, new, message):
+    (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
+    monkeypatch.chdir(tmp_path)
     text = FILE.read_text()
     assert text.count(old) == 1
     file = tmp_path / "rows.toml"
