@@ -30,6 +30,7 @@ MUST_MATCH = ("workload", "hardware", "backend", "c", "partitions")
 
 # What a design is, how large its device, and which repetition it is: told in other words.
 _OF_THE_DESIGN = {"policy", "options", "seed", "vram_bytes", "vram_equivalent_bytes", "margin_bytes"}
+_SHOWN_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -159,10 +160,17 @@ def bootstrap_ratio(
 
 
 def differing(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:
-    """Conditions in which two runs differ: name → (candidate's, baseline's); policies and limits are not among them."""
+    """Conditions in which two runs differ: name → (candidate's, baseline's); policies and limits are not among them.
+
+    Of one policy's sources, where both runs state their hash, the first digits are told if they are not the same.
+    """
     mine, theirs = candidate.info.conditions, baseline.info.conditions
     names = sorted((set(mine) | set(theirs)) - _OF_THE_DESIGN)
-    return {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
+    found = {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
+    sources = [str(run.info.inputs.get(f"policy {candidate.info.policy}", "")) for run in (candidate, baseline)]
+    if candidate.info.policy == baseline.info.policy and all(sources) and sources[0] != sources[1]:
+        found["source of the policy"] = (sources[0][:_SHOWN_DIGITS], sources[1][:_SHOWN_DIGITS])
+    return found
 
 
 def turned(candidate: Run, baseline: Run) -> dict[str, tuple[object, object]]:

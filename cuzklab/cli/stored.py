@@ -109,6 +109,8 @@ def runs_compare(
     from cuzklab.trace.store import load_run
     from cuzklab.units import format_value
 
+    if candidate.resolve() == baseline.resolve():
+        raise BadInput(f"{candidate}: both are this run; give another to compare it with")
     mine, theirs = load_run(candidate), load_run(baseline)
     if forbidden := unlike(mine, theirs):
         words = ", ".join(f"{name} ({a} and {b})" for name, (a, b) in forbidden.items())

@@ -207,7 +207,7 @@ def run_live(
         reasons=reasons,
         conditions=conditions,
         devices=tuple(_device(gpu, where, equivalent_bytes, known) for gpu, known in zip(cards, facts, strict=True)),
-        inputs={**circuit.digests, **where.inputs},
+        inputs={**circuit.digests, **where.inputs, **policy.inputs},
         notes=(
             *_notes(circuit),
             *notes,

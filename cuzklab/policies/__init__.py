@@ -23,6 +23,7 @@ What a policy module defines, each a generator function decorated with `@program
 The optional ones may have any of the policy's options as further parameters. Whoever runs a policy asks `engine`.
 """
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -47,12 +48,24 @@ class UnknownPolicy(ValueError):
 
 @dataclass(frozen=True)
 class Policy:
-    """A design that can be run: the program for one partition, with its options bound."""
+    """A design that can be run: the program for one partition, with its options bound.
+
+    Attributes
+    ----------
+    digest : str
+        SHA-256 of its source, where it has one.
+    """
 
     name: str
     intent: str
     module: ModuleType = field(repr=False, compare=False)
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    digest: str = field(default="", repr=False, compare=False, kw_only=True)
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """What a run of it is made from, by name: its source's digest."""
+        return {f"policy {self.name}": self.digest} if self.digest else {}
 
     def prove_partition(self, partition: Partition, gpu: Gpu) -> Program:
         """The program that proves one partition on one device."""
@@ -128,7 +141,8 @@ def load(name: str | Path, **options: Any) -> Policy:
         if key not in known:
             raise UnknownPolicy(f"policy {text} has no option {key!r}; it has: {', '.join(known) or 'none'}")
         bound[key] = _converted(f"policy {text}: option {key}", value, parameters[key])
-    return Policy(name_of(text), inspect.cleandoc(module.__doc__ or ""), module, bound)
+    digest = hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
+    return Policy(name_of(text), inspect.cleandoc(module.__doc__ or ""), module, bound, digest=digest)
 
 
 _SWITCH = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -167,7 +181,8 @@ def from_source(name: str, source: str, place: str) -> Policy:
     module.__file__ = place
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
     _define(place, module, lambda: exec(compile(source, place, "exec"), module.__dict__))
-    return Policy(name, inspect.cleandoc(module.__doc__ or ""), module)
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    return Policy(name, inspect.cleandoc(module.__doc__ or ""), module, digest=digest)
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -223,7 +223,11 @@ def simulate(
         partitions_failed=sum(not outcome.ok for outcome in ending.outcomes),
         recorder=recorder,
         devices=tuple(_device(gpu, hardware) for gpu in devices),
-        inputs={f"hardware {hardware.name}": hardware.digest, f"workload {workload.name}": workload.digest},
+        inputs={
+            f"hardware {hardware.name}": hardware.digest,
+            f"workload {workload.name}": workload.digest,
+            **policy.inputs,
+        },
         notes=_notes(hardware),
         complete_trace=record,
         failures=tuple(failure_of(outcome) for outcome in ending.outcomes if not outcome.ok),

@@ -81,6 +81,16 @@ def test_bootstrap_is_reproducible_and_declines_too_few():
     assert bootstrap_ratio(values, np.zeros(9)) == (None, None)
 
 
+def test_two_versions_of_one_design_differ_in_its_source(runs):
+    one, other = (
+        with_info(run, policy="mine", inputs={"policy mine": digit * 64})
+        for run, digit in zip(runs[:2], "ab", strict=True)
+    )
+    assert differing(one, other)["source of the policy"] == ("a" * 12, "b" * 12)
+    assert "source of the policy" not in differing(one, with_info(other, policy="phase9"))  # another design says so
+    assert "source of the policy" not in differing(one, with_info(other, inputs={}))  # of older runs it is not known
+
+
 def test_differing_conditions_are_named_and_some_forbid_a_comparison(runs):
     candidate = with_info(runs[0], conditions={**runs[0].info.conditions, "gw": 3, "workload": "other"})
     assert differing(candidate, runs[1]) == {"gw": (3, 2), "workload": ("other", "example")}

@@ -166,6 +166,8 @@ def test_two_runs_are_compared_kind_by_kind_unless_they_are_different_experiment
     out = cuzklab("runs", "compare", "a", "elsewhere/a").out
     (header,) = (line.split() for line in out.splitlines() if line.startswith("figure"))
     assert header == ["figure", "a", "elsewhere/a", "ratio", "obtained"]
+    itself = cuzklab("runs", "compare", "a", "./a")
+    assert itself.status == 2 and "both are this run" in itself.err
     refused = cuzklab("runs", "compare", tmp_path / "a", tmp_path / "c")
     assert refused.status == 2
     assert "they differ in c (2 and 3)" in refused.err

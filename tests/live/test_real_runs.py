@@ -137,7 +137,7 @@ def test_a_run_is_stored_with_what_it_rests_on(tmp_path):
     run = result.write(tmp_path / "run", {"step": "abc"})
     info = load_run(run.path).info
     assert (info.origin, info.outcome, info.policy) == ("live", "ok", "phase9")
-    assert set(info.inputs) == {"circuit", "test key", "hardware emulated", "step"}
+    assert set(info.inputs) == {"circuit", "test key", "hardware emulated", f"policy {info.policy}", "step"}
     assert any(note.startswith("TEST KEY") for note in info.notes)
     assert info.conditions["vram_equivalent_bytes"] == ROOMY
     assert info.conditions["vram_bytes"] == info.devices[0]["vram_limit_bytes"] == ROOMY >> (27 - LOG2_DOMAIN)

@@ -1,5 +1,6 @@
 """The engine's programs and the clean-up of a failed partition."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,9 @@ def test_a_file_that_is_called_as_a_shipped_policy_is_another_design(tmp_path):
     own = tmp_path / "phase9.py"
     own.write_text(Path(policies.load("phase9").module.__file__).read_text())
     assert policies.load(own).name == policies.name_of(str(own)) == "phase9 (phase9.py)"
+    assert policies.load(own).digest == hashlib.sha256(own.read_bytes()).hexdigest() == policies.load("phase9").digest
+    own.write_text(own.read_text() + "# edited\n")
+    assert policies.load(own).digest != policies.load("phase9").digest
     with pytest.raises(policies.UnknownPolicy):  # what is stored in a run names no code that could be run
         policies.load(policies.load(own).name)
 

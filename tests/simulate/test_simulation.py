@@ -220,6 +220,7 @@ def test_a_stored_run_says_that_it_is_simulated_and_gives_the_same_figures(tmp_p
     assert (stored.info.origin, stored.info.outcome) == ("simulated", "device_oom")
     assert stored.info.inputs["step"] == "abc"
     assert len(stored.info.inputs[f"hardware {HARDWARE}"]) == 64
+    assert stored.info.inputs["policy phase10_ordered"] == policies.load("phase10_ordered").digest
     assert stored.info.devices[0]["vram_limit_bytes"] == 16 * GiB
     assert all(stored.availability[table]["state"] == "present" for table in ("locks", "waits", "vram", "kernels"))
     assert figures(stored, 10) == figures(simulation.recorder, 10)

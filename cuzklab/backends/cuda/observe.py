@@ -105,7 +105,10 @@ def observed(events: Events, stream: Any = None) -> Iterator[Observed]:
 
 @contextlib.contextmanager
 def consecutive() -> Iterator[None]:
-    """Inside, this thread puts kernels into one stream, and says what else it puts there: `interrupted`, `waits`."""
+    """Inside, this thread puts kernels into one stream, and says what else it puts there: `interrupted`, `waits`.
+
+    No other watch begins inside: what it sees would lie between this one's kernels.
+    """
     if (seen := _watch.seen) is None:
         yield
         return
