@@ -3,8 +3,8 @@
 A profile is a file that a person edits: `lab/hardware/NAME.toml`, `lab/workloads/NAME.toml`, or any path. Sizes are
 bytes (``"16GiB"`` or a number), rates are base units a second, and every group of constants says in `source` where
 they come from. The dataclasses are the schema: a field without a default must be there, and no other may.
-`hardware` and `workloads` describe the two kinds, `calibration` what a fit leaves in a machine's file, and `fields`
-reads them.
+`hardware` and `workloads` describe the two kinds, `sections` a machine's groups of constants, `calibration` what a fit
+leaves in its file, and `fields` reads them.
 """
 
 from cuzklab.profiles.calibration import Calibration
@@ -15,14 +15,11 @@ from cuzklab.profiles.hardware import (
     PAGE_LOCKING,
     PAGEABLE_COPY,
     WAKING,
-    Device,
-    Engine,
     Hardware,
-    Host,
-    TransferRates,
     hardware_names,
     load_hardware,
 )
+from cuzklab.profiles.sections import Device, Engine, Host, TransferRates
 from cuzklab.profiles.workloads import (
     MAX_LOG2_DOMAIN,
     MIN_LOG2_DOMAIN,

@@ -25,7 +25,7 @@ import pandas as pd
 from cuzklab.policies import load, options_of
 from cuzklab.profiles import PAGE_LOCKING, PAGEABLE_COPY, Hardware
 from cuzklab.simulate import host
-from cuzklab.simulate.costs import page_locking_demand, pageable_copy_demand, stage_demand
+from cuzklab.simulate.demands import page_locking_demand, pageable_copy_demand, stage_demand
 from cuzklab.simulate.host import Demand
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run

@@ -14,8 +14,9 @@ from cuzklab.errors import BadInput
 from cuzklab.profiles import Calibration, Hardware, load_hardware
 from cuzklab.profiles.write import write_calibrated
 from cuzklab.simulate.compare import condition_key, row_figures
-from cuzklab.simulate.fit import Constant, Fit, Problem, Report, Target, fit, identity_of
+from cuzklab.simulate.fit import Fit, Report, fit
 from cuzklab.simulate.live_runs import fit_live_runs
+from cuzklab.simulate.problem import Constant, Problem, Target, identity_of
 from cuzklab.simulate.published import PublishedRow, load_published
 from cuzklab.units import percent
 

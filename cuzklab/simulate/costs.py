@@ -1,8 +1,9 @@
 """How long effects last: the cost model, one function an effect, each with its formula.
 
 Constants come from a hardware profile (`cuzklab.profiles.Hardware`, which says where each was taken from), amounts of
-work and bytes from the table of stages. An effect that is not here takes no time. What CPU stages, pageable copies and
-deallocations do to each other stands in `cuzklab.simulate.host`; host memory in `cuzklab.simulate.host_memory`.
+work and bytes from the table of stages. An effect that is not here takes no time. What work asks of the host stands in
+`cuzklab.simulate.demands`, what CPU stages, pageable copies and deallocations do to each other in `host`, what changes
+of memory mappings hold up in `mappings`, and host memory in `host_memory`.
 
 The model leaves out: host memory traffic of the device's own copies, the direction from device to host (what these
 engines fetch is a few points), and kernels that slow each other down beyond sharing the device.
@@ -31,20 +32,17 @@ from cuzklab.policies.effects import (
     Upload,
 )
 from cuzklab.policies.model import Partition
-from cuzklab.profiles import LAUNCHING, PAGE_LOCKING, PAGEABLE_COPY, WAKING, Hardware
-from cuzklab.simulate.exclusion import Exclusion
+from cuzklab.profiles import LAUNCHING, PAGE_LOCKING, WAKING, Hardware
+from cuzklab.simulate.demands import pageable_copy_demand, pool_seconds, stage_demand
 from cuzklab.simulate.fluid import NS_PER_S, Fluid
-from cuzklab.simulate.host import Demand, Job, Processor, throughput
+from cuzklab.simulate.host import Demand, Job, Processor
 from cuzklab.simulate.host_memory import call_bytes
-from cuzklab.stages import G2_BUCKET_BYTES, STAGES, UPLOADED, CircuitShape, msm_window_bits
+from cuzklab.simulate.mappings import Mappings
+from cuzklab.stages import STAGES, UPLOADED, CircuitShape
 
 Lasting = Generator[simpy.Event, Any, None]
-# Locking and unmapping touch the kernel's record of each page, not the page: 64 bytes for 4 KiB.
-_TRAFFIC_OF_PAGES = 64 / 4096
 _LAUNCHING = Demand(1, in_bursts=1.0)
 _HELD = 2.0  # times what a thread does between two stages: by then it has launched, unless it has lost its core
-_DRIVER_CALLS = (Alloc, Free, TrimPool)
-_ARRAYS = 3  # a, b and c are locked and unlocked one after the other
 
 
 @lru_cache(maxsize=1 << 14)
@@ -58,43 +56,6 @@ def _uniform(name: str) -> float:
     return random.Random(name).random()
 
 
-def pool_seconds(hardware: Hardware, stage: str, threads: int, work: int) -> float:
-    """Seconds that a pool needs for what one thread does in a second: s + (1 − s) · x."""
-    serial = hardware.stage_serial_share(stage)
-    return serial + (1 - serial) * shared_seconds(hardware, stage, threads, work)
-
-
-def shared_seconds(hardware: Hardware, stage: str, threads: int, work: int) -> float:
-    """Of what all threads of a pool do: x = (1 + d · (threads − 1) / work) / throughput(threads).
-
-    d is what each further thread adds to the work, as the parts of an MSM have buckets of their own.
-    """
-    added = hardware.stage_split_work(stage) * (threads - 1) / work if work else 0.0
-    return (1 + added) / throughput(hardware.host, threads)
-
-
-def stage_demand(
-    hardware: Hardware, shape: CircuitShape, stage: str, part: str, threads: int, alone_s: float
-) -> Demand:
-    """What a CPU stage that alone takes so long asks of the host."""
-    row = STAGES[stage]
-    points = max(1, row.work(shape, part) // threads)
-    buckets = threads * (G2_BUCKET_BYTES << (msm_window_bits(points) - 1))
-    cache = min(1.0, buckets / hardware.host.llc_bytes) if threads > 1 else 0.0
-    traffic = row.host_traffic_bytes(shape, part) / alone_s
-    return Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
-
-
-def page_locking_demand(hardware: Hardware, s_per_byte: float) -> Demand:
-    """What locking or unlocking pages asks of the host."""
-    return Demand(1, hardware.stage_memory_share(PAGE_LOCKING), _TRAFFIC_OF_PAGES / s_per_byte)
-
-
-def pageable_copy_demand(hardware: Hardware, bytes_per_s: float) -> Demand:
-    """What a copy from pageable memory asks of the host: it is read and written once, into the driver's buffer."""
-    return Demand(1, hardware.stage_memory_share(PAGEABLE_COPY), 2 * bytes_per_s)
-
-
 class Machine:
     """The resources that lasting effects share.
 
@@ -102,6 +63,8 @@ class Machine:
     ----------
     processor : Processor
         Cores and memory of the host.
+    mappings : Mappings
+        Memory mappings of the engine's process.
     kernels, pcie : dict of int to Fluid
         Of each device: seconds of kernels a second, and bytes a second across the bus to it, whatever the stream.
     shapes : mapping
@@ -118,8 +81,7 @@ class Machine:
         self.kernels: dict[int, Fluid] = {}
         self.pcie: dict[int, Fluid] = {}
         self._emulated: dict[int, simpy.Resource] = {}
-        self._mappings = Exclusion(env)
-        self._changed_ns, self._changing_since_ns = 0, None
+        self.mappings = Mappings(env, hardware, self.processor)
         self._has_interpreter_ns: dict[int, int] = {}
         self._demands: dict[tuple[str, str, str, int], tuple[float, Demand]] = {}
         self._launched: dict[tuple[str, str, str], tuple[float, int]] = {}
@@ -185,50 +147,6 @@ class Machine:
             self._demands[key] = alone_s, stage_demand(hardware, shape, stage, part, threads, alone_s)
         return self._demands[key]
 
-    def lock_pages(self, size_bytes: float, s_per_byte: float) -> Lasting:
-        """Page-lock or unlock: bytes · s_per_byte on one thread, which walks the kernel's records of the pages."""
-        if size_bytes and s_per_byte:
-            demand = page_locking_demand(self.hardware, s_per_byte)
-            yield from self._change_mappings(size_bytes * s_per_byte, demand)
-
-    def deallocation(self, size_bytes: int) -> Lasting:
-        """Giving memory back to the operating system: bytes · dealloc_s_per_byte on one thread."""
-        s_per_byte = self.hardware.host.dealloc_s_per_byte
-        if size_bytes and s_per_byte:
-            yield from self._change_mappings(size_bytes * s_per_byte, Demand(1, 0.0, _TRAFFIC_OF_PAGES / s_per_byte))
-
-    def _change_mappings(self, alone_s: float, demand: Demand) -> Lasting:
-        """Work on the process's memory mappings.
-
-        If the profile says that it excludes kernels, one thread at a time does such work, in order of arrival, and no
-        stage of any device begins meanwhile; nor does the work begin while a stage's kernels run. If the profile says
-        that it delays launches, it is one thread at a time, too, and stages that go on make no progress; then it is a
-        call for each of a, b and c, between which others get in. Copies go on.
-        """
-        transfer = self.hardware.transfer
-        calls = _ARRAYS if transfer.pin_delays_launches else 1
-        one_at_a_time = transfer.pin_excludes_kernels or transfer.pin_delays_launches
-        for _ in range(calls):
-            if one_at_a_time:
-                yield self._mappings.exclude()
-            start_ns, self._changing_since_ns = self.env.now, self.env.now
-            yield self.processor.run(alone_s / calls, demand).done
-            if one_at_a_time:
-                self._changed_ns += self.env.now - start_ns
-                self._changing_since_ns = None
-                self._mappings.leave()
-
-    def changing_ns(self) -> int:
-        """How long mappings have been changed so far, one change after the other."""
-        going_on = self.env.now - self._changing_since_ns if self._changing_since_ns is not None else 0
-        return self._changed_ns + going_on
-
-    def delayed(self, since_ns: int) -> Lasting:
-        """The time that a stage or a call has lost to changes of mappings, given `changing_ns` when it began."""
-        while self.hardware.transfer.pin_delays_launches and (now_ns := self.changing_ns()) > since_ns:
-            yield self.env.timeout(now_ns - since_ns)
-            since_ns = now_ns
-
     def burst(self, alone_s: float, name: str) -> Job:
         """One burst of work of a thread that waits in between; where threads are too many, it may lose its core."""
         share = self.hardware.host.lost_core_share
@@ -242,9 +160,7 @@ class Machine:
                 _HELD * self.hardware.device.between_s * NS_PER_S
             )
             yield self.burst(self.hardware.device.between_s, f"{effect.on} {effect.partition.name}").done
-        if self.hardware.transfer.pin_delays_launches:
-            yield self.enter_driver()
-            self.leave_driver()
+        yield from self.mappings.before_launch()
 
     def notice(self, effect: Effect, who: str) -> Lasting:
         """From the device becoming idle until a thread that waits for that notices: not while another is to launch."""
@@ -286,8 +202,7 @@ class Machine:
 
         Launching is work of the thread that calls, in bursts between waits for what it has launched.
         """
-        if self.hardware.transfer.pin_excludes_kernels:
-            yield self._mappings.share()
+        yield from self.mappings.begin_stage()
         if launch_s:
             yield self.processor.run(launch_s, _LAUNCHING).done
         if not self.hardware.device.kernels_on_host:
@@ -298,25 +213,13 @@ class Machine:
 
     def end_launch(self, index: int, turn: simpy.resources.resource.Request | None) -> None:
         """A stage is over: mappings may be changed, and the next stage of an emulated device has its turn."""
-        if self.hardware.transfer.pin_excludes_kernels:
-            self._mappings.leave()
+        self.mappings.end_stage()
         if turn is not None:
             self._emulated[index].release(turn)
 
     def driver_call(self, seconds: float) -> Lasting:
-        """A call of the driver, which the caller has entered (`enter_driver`)."""
+        """A call of the driver, which the caller has entered (`Mappings.enter_driver`)."""
         yield self.pause(seconds)
-
-    def takes_turns(self, effect: Effect) -> bool:
-        """Whether an effect is a call for which the driver's lock is held, as page-locking holds it."""
-        return self.hardware.transfer.pin_delays_launches and type(effect) in _DRIVER_CALLS
-
-    def enter_driver(self) -> simpy.Event:
-        """The driver serves one call at a time, in order of arrival; page-locking is one for each array."""
-        return self._mappings.exclude()
-
-    def leave_driver(self) -> None:
-        self._mappings.leave()
 
     def call_setup(self, partition: Partition) -> Job:
         """What a GPU worker does before it proves a partition: its split vectors are allocated and first touched."""
@@ -369,17 +272,17 @@ def upload(machine: Machine, effect: Upload, pinned: bool) -> Lasting:
 def pin(machine: Machine, effect: Pin) -> Lasting:
     """Page-locking costs a time for each byte, on the thread that does it; pooled memory has it."""
     size_bytes = 0 if effect.pooled else effect.buffer.size_bytes * machine.spread(PAGE_LOCKING, f"+{effect.on}")
-    yield from machine.lock_pages(size_bytes, machine.hardware.transfer.pin_s_per_byte)
+    yield from machine.mappings.lock_pages(size_bytes, machine.hardware.transfer.pin_s_per_byte)
 
 
 def unpin(machine: Machine, effect: Unpin) -> Lasting:
     size_bytes = 0 if effect.pooled else effect.buffer.size_bytes * machine.spread(PAGE_LOCKING, f"-{effect.on}")
-    yield from machine.lock_pages(size_bytes, machine.hardware.transfer.unpin_s_per_byte)
+    yield from machine.mappings.lock_pages(size_bytes, machine.hardware.transfer.unpin_s_per_byte)
 
 
 def free_host(machine: Machine, effect: FreeHost) -> Lasting:
     """The thread that frees does it."""
-    yield from machine.deallocation(effect.buffer.size_bytes)
+    yield from machine.mappings.deallocate(effect.buffer.size_bytes)
 
 
 def alloc(machine: Machine, effect: Alloc) -> Lasting:

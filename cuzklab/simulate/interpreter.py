@@ -2,7 +2,7 @@
 
 Every program is a SimPy process. An effect that is ready takes place at once; one that is not makes its actor wait for
 what it reads, and whoever changes that carries the waiting effect out on the spot, first come first served, so nobody
-slips in between. An effect that lasts takes the time of its cost (`cuzklab.simulate.costs`).
+slips in between. What goes on while an effect lasts stands in `cuzklab.simulate.activities`.
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -13,7 +13,6 @@ import simpy
 from simpy.core import EmptySchedule
 
 from cuzklab.policies.effects import (
-    Compute,
     Copy,
     Effect,
     Fork,
@@ -29,17 +28,16 @@ from cuzklab.policies.effects import (
 )
 from cuzklab.policies.engine import Latencies, Outcome
 from cuzklab.policies.model import Gpu, Partition, Program, WaitFor
-from cuzklab.policies.schedule import SCHEDULE, Order
+from cuzklab.policies.schedule import Order
+from cuzklab.simulate.activities import Activities
 from cuzklab.simulate.actor import Actor
-from cuzklab.simulate.costs import COSTS, Machine, compute, launch, upload
+from cuzklab.simulate.costs import Machine, upload
 from cuzklab.simulate.host_memory import HostMemory, HostMemoryExhausted
 from cuzklab.simulate.pacing import Ended, Pacing, ScheduleOver
 from cuzklab.simulate.tracer import Tracer
 from cuzklab.simulate.world import Waiting, World
-from cuzklab.stages import STAGES
 from cuzklab.trace import Recorder
 
-_SYNTHESES = {stage.name for stage in STAGES.values() if {"a", "b", "c"} <= set(stage.writes)}
 # An actor that does so many things without time passing is taken to spin for ever.
 MAX_EFFECTS_AT_ONE_TIME = 100_000
 _WOKEN = {"lock", "barrier", "join", "memory"}  # waits for what another thread does
@@ -110,7 +108,8 @@ class Interpreter:
         self.world = World(order)
         self.tracer = Tracer(self.world, lambda: self.env.now, everything)
         self.ending = Ending()
-        self._host_memory, self._watch = host_memory, watch
+        self._activities = Activities(machine, self.world, self.tracer, self.pacing, host_memory, self._wake)
+        self._watch = watch
         self._tasks: dict[str, Actor] = {}
         if machine.hardware.device.idle_s:
             self.world.may_wake = self._notices_at_once
@@ -121,8 +120,7 @@ class Interpreter:
             device = next((argument.index for argument in program.arguments if isinstance(argument, Gpu)), -1)
             self.env.process(self._act(Actor(name, device=device), program))
         try:
-            if self._host_memory:
-                self._host_memory_changed()
+            self._activities.host_memory_changed()
             self._go_on()
             while self.pacing.let_go(self.world, self.env.now):
                 self._wake()
@@ -210,19 +208,19 @@ class Interpreter:
             raise fault
         if type(effect) is Launch:
             yield from self.machine.before_launch(effect)
-        elif self.machine.takes_turns(effect):
+        elif self.machine.mappings.takes_turns(effect):
             return (yield from self._call_driver(actor, effect))
         return (yield from self._carry_out(actor, effect))
 
     def _call_driver(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, Any]:
         """A call that has its turn before it takes place; but one that has to wait for the device waits before that."""
         if self.world.may_go(actor.name, effect):
-            yield self.machine.enter_driver()
+            yield self.machine.mappings.enter_driver()
             try:
                 if self.world.may_go(actor.name, effect):
                     return (yield from self._carry_out(actor, effect))
             finally:
-                self.machine.leave_driver()
+                self.machine.mappings.leave_driver()
         return (yield from self._carry_out(actor, effect, in_driver=False))
 
     def _carry_out(self, actor: Actor, effect: Effect, *, in_driver: bool = True) -> Generator[simpy.Event, Any, Any]:
@@ -244,18 +242,18 @@ class Interpreter:
             if kind in _WOKEN:
                 yield from self.machine.wake(effect, actor.partition_name)
         if type(effect) is FreeHost:
-            yield from self._free_host(actor, effect)
+            yield from self._activities.free_host(actor, effect)
         elif type(effect) is Get and isinstance(result, Partition) and actor.in_call:
-            yield from self._set_up_call(actor)
+            yield from self._activities.set_up_call(actor)
         elif effect.lasts and not effect.asynchronous(self.world):
             if in_driver:
-                yield from self._last(actor, effect)
+                yield from self._activities.last(actor, effect)
                 return result
-            yield self.machine.enter_driver()
+            yield self.machine.mappings.enter_driver()
             try:
-                yield from self._last(actor, effect)
+                yield from self._activities.last(actor, effect)
             finally:
-                self.machine.leave_driver()
+                self.machine.mappings.leave_driver()
         return result
 
     def _start(self, actor: Actor, effect: Effect) -> Any:
@@ -286,9 +284,8 @@ class Interpreter:
         elif isinstance(effect, Get):
             if isinstance(result, Partition):
                 actor.partition, actor.took_ns = result, self.env.now
-                if self._host_memory and actor.in_call:
-                    self._host_memory.call(result)
-                    self._host_memory_changed()
+                if actor.in_call:
+                    self._activities.begin_call(result)
         elif isinstance(effect, Put):
             self._passed_on(actor, effect.item)
         return result
@@ -329,107 +326,9 @@ class Interpreter:
             if actor.in_call:
                 self.tracer.call(actor, item.partition, item.ok)
             self.world.forget_partition(item.partition.name)
-            if self._host_memory:
-                self._host_memory.synthesised(item.partition)
-                self.env.process(self._give_back(self._host_memory.claim(item.partition)))
+            self._activities.end_partition(item.partition)
         if isinstance(item, Outcome | Partition):
             actor.partition = None
-
-    # --- effects that last -------------------------------------------------------------------------------------------
-
-    def _last(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, None]:
-        start_ns = self.env.now
-        if isinstance(effect, Upload):
-            yield from self._upload(actor, effect)
-            return
-        if isinstance(effect, Launch):
-            yield from self._launch(actor, effect)
-        elif isinstance(effect, Compute) and effect.stage in _SYNTHESES and self._host_memory:
-            yield from self._synthesise(effect, self._host_memory)
-        else:
-            yield from COSTS[type(effect)](self.machine, effect)
-        yield from self._end_of_work(actor, effect)
-        self.tracer.lasted(actor, effect, start_ns)
-
-    def _synthesise(self, effect: Compute, host_memory: HostMemory) -> Generator[simpy.Event, Any, None]:
-        """A stage that allocates the partition's host memory as it goes."""
-        job = compute(self.machine, effect)
-        host_memory.begin(effect.partition, job.progress)
-        self._host_memory_changed()
-        yield job.done
-        host_memory.synthesised(effect.partition)
-        self._host_memory_changed()
-
-    def _set_up_call(self, actor: Actor) -> Generator[simpy.Event, Any, None]:
-        """What a worker does between taking a partition and the policy's first step."""
-        if self.machine.hardware.engine.pickup_s:
-            yield self.machine.pause(self.machine.hardware.engine.pickup_s)
-            actor.took_ns = self.env.now  # the call begins here
-        start_ns = self.env.now
-        yield self.machine.call_setup(actor.partition).done
-        if self.env.now > start_ns:
-            self.tracer.span(actor, start_ns, "split vectors", "memory", actor.device)
-
-    def _free_host(self, actor: Actor, effect: FreeHost) -> Generator[simpy.Event, Any, None]:
-        start_ns = self.env.now
-        claimed_bytes = self._host_memory.claim(effect.partition, effect.buffer.size_bytes) if self._host_memory else 0
-        yield from COSTS[FreeHost](self.machine, effect)
-        self.tracer.lasted(actor, effect, start_ns)
-        if self._host_memory:
-            self._given_back(claimed_bytes)
-
-    def _give_back(self, size_bytes: int) -> Generator[simpy.Event, Any, None]:
-        """Memory of a partition that is done goes back in the background, and is in use until it has."""
-        yield from self.machine.deallocation(size_bytes)
-        self._given_back(size_bytes)
-
-    def _given_back(self, size_bytes: int) -> None:
-        self._host_memory_changed()
-        self._host_memory.given_back(size_bytes)
-        self._host_memory_changed()
-
-    def _host_memory_changed(self) -> None:
-        """Record the memory in use; it grows between two such moments, so one is recorded before every decrease."""
-        self.machine.processor.advance()
-        in_use_bytes = self._host_memory.in_use_bytes
-        self.tracer.host_memory(in_use_bytes)
-        self._host_memory.check(in_use_bytes)
-
-    def _finish(self, actor: Actor, effect: Effect) -> None:
-        self.tracer.actor = actor
-        effect.finish(self.world, actor.name)
-        self._wake()
-
-    def _launch(self, actor: Actor, effect: Launch) -> Generator[simpy.Event, Any, None]:
-        """Kernels, which begin once they are launched since their stream is idle; the actor waits for their end."""
-        changing_ns = self.machine.changing_ns()
-        launch_s, kernels_s = self.machine.launch_times(effect, self.env.now - actor.requested_ns)
-        turn = yield from self.machine.begin_launch(effect.gpu.index, launch_s)
-        start_ns = self.env.now
-        yield from launch(self.machine, effect, kernels_s)
-        yield from self.machine.delayed(changing_ns)
-        self.machine.end_launch(effect.gpu.index, turn)
-        _, streamed_bytes = self.machine.launched(effect)
-        self.tracer.kernel(actor, effect, start_ns, actor.requested_ns)
-        self.tracer.transfer(actor, effect, start_ns, actor.requested_ns, streamed_bytes, pinned=True)
-
-    def _upload(self, actor: Actor, effect: Upload) -> Generator[simpy.Event, Any, None]:
-        """A copy from pageable memory, for whose end the actor waits."""
-        start_ns = self.env.now
-        yield from upload(self.machine, effect, pinned=False)
-        self.tracer.transfer(actor, effect, start_ns, actor.requested_ns, effect.source.size_bytes, pinned=False)
-        yield from self._end_of_work(actor, effect)
-        self.tracer.lasted(actor, effect, start_ns)
-
-    def _end_of_work(self, actor: Actor, effect: Effect) -> Generator[simpy.Event, Any, None]:
-        """An effect that lasts is over, at the end of its time or, by a schedule, when its turn has come."""
-        if self.pacing.ends_by_turn(effect):
-            if not self.world.may_go(actor.name, effect, ends=True):
-                granted = self.env.event()
-                self.world.wait(actor, effect, self.env.now, SCHEDULE, "", granted, ends=True)
-                yield granted
-            self.pacing.passed(self.world, actor.name, effect, self.env.now)
-        self._finish(actor, effect)
 
     def _copy(self, issuer: Actor, copy: Copy, name: str) -> Generator[simpy.Event, Any, None]:
         """A copy from pinned memory, which goes on by itself when its turn in the stream has come."""
@@ -446,4 +345,4 @@ class Interpreter:
             yield from self._interpret(Actor(name, device=device), Ended(copy))
             self.pacing.copied(name)
         self.tracer.transfer(issuer, effect, start_ns, issue_ns, effect.source.size_bytes, pinned=True)
-        self._finish(who, copy)
+        self._activities.finish(who, copy)

@@ -17,9 +17,10 @@ import cuzklab.policies as policies
 from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, load_hardware, scaled_workload
 from cuzklab.profiles.calibration import THROUGHPUT_KINDS
-from cuzklab.simulate.costs import pool_seconds
-from cuzklab.simulate.fit import ConstantFit, Fit, Problem, Report, Target
+from cuzklab.simulate.demands import pool_seconds
+from cuzklab.simulate.fit import ConstantFit, Fit, Report
 from cuzklab.simulate.measured import measure
+from cuzklab.simulate.problem import Problem, Target
 from cuzklab.simulate.simulation import Simulation, simulate
 from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Recorder, Run

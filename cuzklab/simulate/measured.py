@@ -15,7 +15,7 @@ import numpy as np
 
 from cuzklab.profiles import LOG2_DOMAIN, Hardware
 from cuzklab.simulate.alone import Alone, Observed, measure_alone, observe
-from cuzklab.simulate.costs import pool_seconds, shared_seconds
+from cuzklab.simulate.demands import pool_seconds, shared_seconds
 from cuzklab.simulate.host import throughput
 from cuzklab.simulate.launching import device_constants, stages_on_device, undisturbed, waking
 from cuzklab.stages import STAGES, CircuitShape

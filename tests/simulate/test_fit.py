@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from cuzklab.simulate.fit import Constant, Problem, Target, fit
+from cuzklab.simulate.fit import fit
+from cuzklab.simulate.problem import Constant, Problem, Target
 
 CONSTANTS = (
     Constant("host.memory_efficiency", 0.5, 1e-4, 1.0),
