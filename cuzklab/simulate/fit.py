@@ -90,10 +90,15 @@ class Evaluations:
         figures = self.figures(self.problem.at(z), seeds)
         measured = np.array([target.measured for target in self.problem.targets])
         sd = np.array([target.sd for target in self.problem.targets])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            logs = np.log(figures / measured)
-        logs = np.where([target.at_least for target in self.problem.targets], np.minimum(logs, 0.0), logs)
-        return np.where(np.isfinite(logs), logs, math.log(2)) / sd
+        return log_errors(figures, measured, [target.at_least for target in self.problem.targets]) / sd
+
+
+def log_errors(figures: np.ndarray, measured: np.ndarray, at_least: Sequence[bool] | bool = False) -> np.ndarray:
+    """log(simulated / measured); a figure that does not exist, or is nothing, counts as off by a factor 2."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.log(figures / measured)
+    logs = np.where(at_least, np.minimum(logs, 0.0), logs)
+    return np.where(np.isfinite(logs), logs, math.log(2))
 
 
 @dataclass(frozen=True)

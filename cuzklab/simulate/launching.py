@@ -124,7 +124,8 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     seconds : dict
         Of kernels, by stage and domain; all parts together.
     constants : dict
-        `launch.STAGE`, `spread.launching`, `device.between_s`, `host.lost_core_share` and `host.wakeup_penalty`.
+        `launch.STAGE`, `spread.launching`, `device.between_s`, `host.lost_core_share` and `host.wakeup_penalty`; the
+        second only where some stage met a host with cores enough, the fourth only of a profile that has it.
     """
     usual = typical(stages, hardware.host.cores)
     seconds: dict[str, dict[int, float]] = {}
@@ -133,14 +134,14 @@ def device_constants(stages: pd.DataFrame, hardware: Hardware) -> tuple[dict[str
     constants = {f"launch.{stage}": float(rows.mean()) for stage, rows in usual["launch_s"].groupby("stage")}
     gaps = stages["gap_s"].dropna()
     constants["device.between_s"] = float(gaps.median()) if len(gaps) else 0.0
-    constants[f"spread.{LAUNCHING}"] = _launch_spread(stages, usual, hardware.host.cores)
+    constants |= _launch_spread(stages, usual, hardware.host.cores)
     if hardware.host.lost_core_share < 1:
         constants |= _lost_cores(stages, constants["device.between_s"], hardware.host.hardware_threads)
     constants["host.wakeup_penalty"] = _wakeup_penalty(stages, usual, hardware.host.hardware_threads)
     return seconds, constants
 
 
-def _launch_spread(stages: pd.DataFrame, usual: pd.DataFrame, cores: int) -> float:
+def _launch_spread(stages: pd.DataFrame, usual: pd.DataFrame, cores: int) -> dict[str, float]:
     """How much launches differ from one time to the next: half of what the middle 68 % of their logarithms span.
 
     While there were cores enough; a few that lasted much longer do not count.
@@ -148,9 +149,11 @@ def _launch_spread(stages: pd.DataFrame, usual: pd.DataFrame, cores: int) -> flo
     keys = ["stage", "part", "domain"]
     calm = stages[(stages["threads"] < cores) & ~stages["disturbed"]]
     both = calm.merge(usual[["kernels_s", "link_s", "launch_s"]], on=keys, suffixes=("", "_usual"))
+    if both.empty:
+        return {}
     launch_s = (both["lasted_s"] - both[["kernels_s_usual", "link_s_usual"]].max(axis=1)).clip(lower=1e-6)
-    low, high = np.quantile(np.log(launch_s / both["launch_s"]), (0.16, 0.84)) if len(both) else (0.0, 0.0)
-    return float(min(1.0, (high - low) / 2))
+    low, high = np.quantile(np.log(launch_s / both["launch_s"]), (0.16, 0.84))
+    return {f"spread.{LAUNCHING}": float(min(1.0, (high - low) / 2))}
 
 
 def waking(runs: Sequence[Run], observed: Observed, cores: int) -> dict[str, float]:

@@ -18,7 +18,7 @@ from cuzklab.errors import BadInput
 from cuzklab.profiles import Hardware, load_hardware, scaled_workload
 from cuzklab.profiles.calibration import THROUGHPUT_KINDS
 from cuzklab.simulate.demands import pool_seconds
-from cuzklab.simulate.fit import ConstantFit, Fit, Report
+from cuzklab.simulate.fit import ConstantFit, Fit, Report, log_errors
 from cuzklab.simulate.measured import measure
 from cuzklab.simulate.problem import Problem, Target
 from cuzklab.simulate.simulation import Simulation, simulate
@@ -29,8 +29,9 @@ from cuzklab.trace.store import load_run
 POOLED = ("synthesis", "b_g2_msm")  # CPU stages that a live run gives its threads
 _NUMBERS = {"c": 1, "j": 1, "pw": 1, "gw": 1, "gt": 1, "partitions": 1, "lookahead": 0, "vram_bytes": 1}
 """Conditions that every run has, each with its least value; those below may be missing."""
+_MOST_OF = {"pw": 1000, "gw": 1000}  # a thread each
 _MORE_NUMBERS = {"gpus": 1, "g2_threads": 0, "vram_equivalent_bytes": 1}
-_MOST = 1 << 62
+_MOST = (1 << 62) - 1
 _WORDS = ("policy", "workload", "hardware")
 _FIGURES = ("batch_average", "wall", "peak_vram")
 LOCK_WAIT = "lock_wait_s"
@@ -83,7 +84,7 @@ def fit_live_runs(
         drawn = np.random.default_rng(number).integers(len(runs), size=len(runs))
         again = measure([runs[one] for one in drawn], [shapes[one] for one in drawn], base)
         members.append({name: again.constants.get(name, value) for name, value in measured.constants.items()})
-    logs = np.log(figures / np.array([target.measured for target in targets]))
+    logs = log_errors(figures, np.array([target.measured for target in targets]))
     flow = np.array([target.kind in THROUGHPUT_KINDS for target in targets])
     scatter, other = (float(np.sqrt(np.mean(logs[one] ** 2))) if one.any() else 0.0 for one in (flow, ~flow))
     constants = tuple(_constant_fit(name, base, members, measured.prior_left.get(name, 0.0)) for name in members[0])
@@ -104,18 +105,19 @@ def _constant_fit(name: str, base: Hardware, members: Sequence[Mapping[str, floa
 
 
 def _beside(runs: Sequence[Run], machine: Hardware, seeds: Sequence[int]) -> tuple[tuple[Target, ...], np.ndarray]:
-    """Measured figures of the runs, and simulated ones, means over seeds."""
+    """Measured figures of the runs, and simulated ones, means over seeds that ended well; not-a-number if none did."""
     targets, figures, known = [], [], {}
     for run in runs:
         key = str(sorted(run.info.conditions.items()))
         if key not in known:
-            known[key] = [simulation_figures(simulate_run(run, machine, seed)) for seed in seeds]
+            simulations = [simulate_run(run, machine, seed) for seed in seeds]
+            known[key] = [simulation_figures(one) for one in simulations if one.outcome == "ok"]
         measured = run_figures(run)
         for figure, kind in (("batch_average_s", "batch_average"), (LOCK_WAIT, "duration")):
             if figure == LOCK_WAIT and measured[figure] < LEAST_LOCK_WAIT * measured["wall_s"]:
                 continue
             targets.append(Target(f"{run.name}: {figure}", measured[figure], 0.05, kind=kind))
-            figures.append(np.mean([one.get(figure, np.nan) for one in known[key]]))
+            figures.append(np.mean([one[figure] for one in known[key]]) if known[key] else np.nan)
     return tuple(targets), np.array(figures)
 
 
@@ -139,8 +141,11 @@ def load_live_run(folder: Path, *, failed_too: bool = False) -> Run:
     for name in (*_NUMBERS, *_WORDS):
         if name not in info.conditions:
             raise BadInput(f"{where}: condition {name} is missing")
+    if not isinstance(info.machine, Mapping):
+        raise BadInput(f"{where}: machine is not a table")
     for name, least in (_NUMBERS | _MORE_NUMBERS).items():
-        _check_number(f"{where}: condition {name}", info.conditions.get(name, least), least)
+        value, most = info.conditions.get(name, least), _MOST_OF.get(name)
+        _check_number(f"{where}: condition {name}", value, least, most)
     if info.policy not in policies.names():
         raise BadInput(f"{where}: policy {info.policy} does not come with cuzklab, so its runs are not simulated")
     if info.conditions.get("urgent"):
@@ -152,15 +157,16 @@ def load_live_run(folder: Path, *, failed_too: bool = False) -> Run:
     return run
 
 
-def _check_number(what: str, value: Any, least: int) -> None:
-    if type(value) is not int or not least <= value < _MOST:
-        raise BadInput(f"{what} is {value!r}; it must be a whole number from {least}")
+def _check_number(what: str, value: Any, least: int, most: int | None = None) -> None:
+    if type(value) is not int or not least <= value <= (_MOST if most is None else most):
+        upto = "" if most is None else f" to {most}"
+        raise BadInput(f"{what} is {value!r}; it must be a whole number from {least}{upto}")
 
 
 def _check_figures(where: str, run: Run) -> None:
     try:
         found = {metric["kind"]: float(metric["value"]) for metric in run.info.metrics}
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, OverflowError):
         raise BadInput(f"{where}: a metric has no kind or no value") from None
     for kind in _FIGURES:
         if kind not in found:

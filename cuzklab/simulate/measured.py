@@ -22,6 +22,7 @@ from cuzklab.stages import STAGES, CircuitShape
 from cuzklab.trace import Run
 
 _LEAST_SPREAD = 0.005
+_WORST_CONDITION = 100.0  # an error of a hundredth would then be as large as what is to be told
 _DRIVER_CALLS = {
     "alloc": "device.alloc_s",
     "free": "device.free_s",
@@ -104,22 +105,17 @@ def _calls(runs: Sequence[Run], base: Hardware) -> dict[str, float]:
 
 
 def _known(launching: Mapping[str, float], base: Hardware) -> dict[str, float]:
-    """Launches as the profile can say them: by stage, or one for all; and spreads that it has."""
-    spreads = base.spread.values if base.spread else {}
-    launching = {
-        name: value
-        for name, value in launching.items()
-        if not name.startswith("spread.") or name.partition(".")[2] in spreads
-    }
-    by_stage = [value for name, value in launching.items() if name.startswith("launch.")]
+    """Launches as the profile can say them: by stage, or one for all; spreads that it has; and all the rest."""
+    tables = {"spread": base.spread, "launch": base.launch}
+    found = {}
+    for name, value in launching.items():
+        section, _, key = name.partition(".")
+        if section not in tables or (tables[section] and key in tables[section].values):
+            found[name] = value
     if base.launch is None:
-        return {"device.launch_s": float(np.mean(by_stage))}
-    known = base.launch.values
-    return {
-        name: value
-        for name, value in launching.items()
-        if not name.startswith("launch.") or name.partition(".")[2] in known
-    }
+        by_stage = [value for name, value in launching.items() if name.startswith("launch.")]
+        found["device.launch_s"] = float(np.mean(by_stage))
+    return found
 
 
 def _rates(
@@ -145,7 +141,8 @@ def _pools(alone: Alone, by_domain: Mapping[int, CircuitShape], base: Hardware) 
 
     T(n) = T(1) · (s + (1 − s) · x(n)), x(n) = (1 + d · (n − 1) / work) / throughput(n), as `shared_seconds`, is linear
     in T(1) · s, T(1) · (1 − s) and T(1) · (1 − s) · d. Two sizes of a pool tell s, and three d as well, if one of them
-    is more than there are hardware threads: up to those, what is done alone and what is added look the same.
+    is more than there are hardware threads: up to those, what is done alone and what is added look the same. So do what
+    is done alone and what is shared beyond them. Where the pools do not tell, nothing is found.
     """
     from scipy.optimize import nnls
 
@@ -162,18 +159,26 @@ def _pools(alone: Alone, by_domain: Mapping[int, CircuitShape], base: Hardware) 
             shared = [shared_seconds(base, stage, int(n), work) for n in threads]
             if len(pools) > 2 and max(threads) > base.host.hardware_threads and base.stage_split_work(stage):
                 one = np.array([1 / throughput(base.host, int(n)) for n in threads])
-                (alone_s, split_s, added_s), _ = nnls(np.transpose([one**0, one, one * (threads - 1)]), seconds)
-                added.append(work * added_s / split_s)
-            elif len(pools) > 1:
-                (alone_s, split_s), _ = nnls(np.transpose([np.ones(len(pools)), shared]), seconds)
+                parts = np.transpose([one**0, one, one * (threads - 1)])
             else:
+                parts = np.transpose([np.ones(len(pools)), shared])
+            if len(pools) < 2 or not _differ(parts):
+                continue
+            (alone_s, split_s, *added_s), _ = nnls(parts, seconds)
+            if added_s and not split_s:
                 continue
             serial.append(alone_s / (alone_s + split_s))
+            added += [work * one / split_s for one in added_s]
         if serial:
             found[f"serial_share.{stage}"] = float(np.mean(serial))
         if added:
             found[f"split_work.{stage}"] = float(np.mean(added))
     return found
+
+
+def _differ(columns: np.ndarray) -> bool:
+    """Whether columns point in directions so different that how much there is of each can be told."""
+    return bool(np.linalg.cond(columns / np.linalg.norm(columns, axis=0)) < _WORST_CONDITION)
 
 
 def _cpu_seconds(

@@ -1,5 +1,6 @@
 """Calibration to live runs: recorded by hand here, real ones in the slow suite."""
 
+import json
 import shutil
 from collections import defaultdict
 from dataclasses import replace
@@ -17,16 +18,18 @@ from cuzklab.errors import BadInput
 from cuzklab.live import run_live
 from cuzklab.profiles import StageNumbers, load_hardware, scaled_workload
 from cuzklab.simulate import simulate
-from cuzklab.simulate.alone import observe
+from cuzklab.simulate.alone import Alone, Kind, observe
 from cuzklab.simulate.launching import device_constants, undisturbed
 from cuzklab.simulate.live_runs import (
     LOCK_WAIT,
     fit_live_runs,
+    load_live_run,
     measured_machine,
     run_figures,
     simulate_run,
     simulation_figures,
 )
+from cuzklab.simulate.measured import _pools
 from cuzklab.trace import RunInfo, load_run, write_run
 from cuzklab.units import GiB
 
@@ -185,6 +188,41 @@ def test_what_each_thread_adds_is_told_from_pools_of_three_sizes(tmp_path, card,
     assert found.constant("split_work.b_g2_msm") == 1.0
 
 
+@pytest.mark.parametrize(
+    ("pools", "seconds", "told"),
+    [
+        # The more threads the slower, as if they shared nothing: what each adds to nothing is not told.
+        ((1, 4, 32), (1.0, 2.0, 2.9), {}),
+        # Beyond the cores all pools are equally fast: two such do not tell what one thread does alone.
+        ((20, 32), (1.0, 1.0), {}),
+        ((17, 24, 32), (1.0, 1.0, 1.0), {}),
+        ((1, 4), (1.0, 0.4), {"serial_share.b_g2_msm": pytest.approx(0.2, abs=1e-6)}),
+    ],
+)
+def test_pools_that_do_not_tell_a_constant_leave_it_as_it_was(card, pools, seconds, told):
+    base = replace(
+        card,
+        serial_share=StageNumbers({"b_g2_msm": 0.1}, "by hand"), split_work=StageNumbers({"b_g2_msm": 1e-9}, "by hand"),
+    )  # fmt: skip
+    each = {Kind("b_g2_msm", 4096, threads): one for threads, one in zip(pools, seconds, strict=True)}
+    assert _pools(Alone(each, {}, {}, {}), {4096: scaled_workload(12, 1).shape}, base) == told
+
+
+def test_a_profile_with_one_launch_for_all_stages_has_its_other_constants_measured(tmp_path, card, monkeypatch):
+    truth = replace(card, launch=None).with_constants({"device.launch_s": 0.004, "device.between_s": 0.001})
+    run = as_live(tmp_path / "run", "phase8", 1, truth)
+    found = measured(monkeypatch, truth.with_constants({"device.launch_s": 1.0, "device.between_s": 1.0}), [run])
+    assert found.device.launch_s == pytest.approx(0.004, rel=0.01)
+    assert found.device.between_s == pytest.approx(0.001, rel=0.01)
+
+
+def test_how_much_launches_differ_is_not_told_by_a_host_that_was_always_busy(card):
+    rest = {"stage": "ntt_h", "part": "", "domain": 4096, "lasted_s": 0.3, "kernels_s": 0.2, "link_s": 0.0}
+    stages = pd.DataFrame({"gap_s": [1e-3] * 9, "threads": [3.0] * 3 + [20.0] * 6}).assign(disturbed=False, **rest)
+    assert device_constants(stages, card)[1]["spread.launching"] == 0.0
+    assert "spread.launching" not in device_constants(stages[stages["threads"] > 16], card)[1]
+
+
 def test_calls_of_the_pool_are_measured_apart_where_the_profile_tells_them_apart(tmp_path, card, monkeypatch):
     truth = card.with_constants({"device.pooled_s": 5e-4, "device.pooled_free_s": 1e-4})
     run = as_live(tmp_path / "run", "phase9", 1, truth)
@@ -305,6 +343,44 @@ def test_runs_that_cannot_be_calibrated_to_are_refused(tmp_path):
     ).to_run(tmp_path / "run")  # fmt: skip
     with pytest.raises(BadInput, match="a simulated run; only live ones"):
         fit_live_runs([stored.path])
+
+
+def test_seeds_that_do_not_end_as_the_runs_did_do_not_count_beside_them(tmp_path, quiet_machine, monkeypatch):
+    """What no seed shows is off by a factor 2; the profile that is written has a scatter all the same."""
+    monkeypatch.setattr("cuzklab.simulate.live_runs.load_hardware", lambda name: quiet_machine)
+    run = as_live(tmp_path / "run", "phase8", 1, quiet_machine)
+
+    def fails(*seeds):
+        def drawn(run, hardware, seed):
+            found = simulate_run(run, hardware, seed)
+            return replace(found, outcome="device_oom", metrics={}) if seed in seeds else found
+
+        monkeypatch.setattr("cuzklab.simulate.live_runs.simulate_run", drawn)
+        return fit_live_runs([run.path], replicates=1, seeds=(0, 1))
+
+    some, none = fails(1), fails(0, 1)
+    assert some.figures[0] == pytest.approx(run_figures(run)["batch_average_s"], rel=0.02) and some.scatter < 0.02
+    assert none.residuals == pytest.approx([np.log(2)]) and none.scatter == pytest.approx(np.log(2))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"machine": ["a", "b"]}, "run.json: machine is not a table"),
+        ({"metrics": [{"kind": "batch_average", "value": 10**400}]}, "run.json: a metric has no kind or no value"),
+        ({"conditions": {"gw": 10**6}}, "run.json: condition gw is 1000000; it must be a whole number from 1 to 1000"),
+        ({"conditions": {"pw": 0}}, "run.json: condition pw is 0; it must be a whole number from 1 to 1000"),
+    ],
+)
+def test_what_a_stored_run_says_is_checked_before_it_is_reckoned_with(tmp_path, quiet_machine, change, message):
+    run = as_live(tmp_path / "run", "phase8", 1, quiet_machine)
+    place = run.path / "run.json"
+    record = json.loads(place.read_text())
+    if "conditions" in change:
+        change = {"conditions": {**record["conditions"], **change["conditions"]}}
+    place.write_text(json.dumps(record | change))
+    with pytest.raises(BadInput, match=message):
+        load_live_run(run.path)
 
 
 _SPAN = st.tuples(
