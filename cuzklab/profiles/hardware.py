@@ -94,7 +94,7 @@ class Hardware:
         Raises
         ------
         BadInput
-            The profile states no rates.
+            The profile states no rates, or makes this one too small to be told from nothing.
         """
         if self.rates is None:
             raise BadInput(f"hardware profile {self.name}: it has no [rates], so nothing can be timed with it")
@@ -102,7 +102,13 @@ class Hardware:
         exponent = self.size_exponent.values.get(stage, 0.0) if self.size_exponent else 0.0
         if not exponent or domain is None:
             return rate
-        return rate * 2 ** (exponent * (math.log2(domain) - self.size_exponent.values[LOG2_DOMAIN]))
+        rate *= 2 ** (exponent * (math.log2(domain) - self.size_exponent.values[LOG2_DOMAIN]))
+        if not rate:
+            raise BadInput(
+                f"hardware profile {self.name}: size_exponent.{stage} makes the rate of a circuit of "
+                f"2^{math.log2(domain):g} rows nothing"
+            )
+        return rate
 
     def stage_launch_s(self, stage: str) -> float:
         return self.launch.values.get(stage, self.device.launch_s) if self.launch else self.device.launch_s

@@ -35,7 +35,7 @@ def stage_demand(
     points = max(1, row.work(shape, part) // threads)
     buckets = threads * (G2_BUCKET_BYTES << (msm_window_bits(points) - 1))
     cache = min(1.0, buckets / hardware.host.llc_bytes) if threads > 1 else 0.0
-    traffic = row.host_traffic_bytes(shape, part) / alone_s
+    traffic = row.host_traffic_bytes(shape, part) / alone_s if alone_s else 0.0
     return Demand(threads, hardware.stage_memory_share(stage), traffic, cache)
 
 

@@ -11,7 +11,7 @@ import pytest
 from cuzklab import policies
 from cuzklab.errors import BadInput
 from cuzklab.policies.model import Partition
-from cuzklab.profiles import load_hardware, load_workload, scaled_workload
+from cuzklab.profiles import StageNumbers, load_hardware, load_workload, scaled_workload
 from cuzklab.simulate import simulate
 from cuzklab.simulate.host_memory import HostMemory, call_bytes
 from cuzklab.simulate.interpreter import Interpreter
@@ -303,6 +303,24 @@ def test_a_profile_of_a_machine_that_never_ends_is_refused(rate):
     slow = replace(hardware, rates=replace(hardware.rates, values={**hardware.rates.values, "prep_msm": rate}))
     with pytest.raises(BadInput, match="longer than 292 years"):
         simulate("phase9", slow, WORKLOAD, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1)
+
+
+def test_a_circuit_without_tails_has_stages_that_take_no_time():
+    workload = scaled_workload(12, 2)
+    workload = replace(workload, shape=replace(workload.shape, tail_share=0.0))
+    found = simulate(
+        "phase9", "emulated", workload, proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1, vram_bytes=48 * GiB
+    )
+    assert found.outcome == "ok"
+    assert {span.end - span.start for span in found.recorder.rows["spans"] if span.name == "b_g2_msm"} == {0}
+
+
+def test_a_rate_that_is_nothing_for_the_circuit_is_refused():
+    machine = replace(
+        load_hardware("emulated"), size_exponent=StageNumbers({"log2_domain": 64.0, "ntt_h": 64.0}, "by hand")
+    )
+    with pytest.raises(BadInput, match=r"emulated: size_exponent\.ntt_h makes the rate of a circuit of 2\^12 rows nothing"):
+        simulate("phase9", machine, "porep-shaped-12", proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1)
 
 
 def test_a_memory_so_slow_that_nothing_goes_on_is_refused():
