@@ -488,6 +488,68 @@ def test_who_has_waited_for_another_thread_has_to_wake(toy, hardware_with):
     assert ("a", "prep_msm", 0, 2) in toy.spans() and ("b", "synthesis", 2.25, 3.25) in toy.spans()
 
 
+@pytest.mark.parametrize(
+    ("give", "want", "ends"),
+    [
+        (lambda toy: Notify(Semaphore("barrier")), lambda toy: Wait(Semaphore("barrier")), 2.25),
+        (lambda toy: Unreserve(toy.gpu, 700), lambda toy: Reserve(toy.gpu, 400), 2.25),
+        (lambda toy: Put(Queue("work", 1), toy.partition(1)), lambda toy: Get(Queue("work", 1)), 2.0),
+    ],
+    ids=["semaphore", "promised memory", "queue"],
+)
+def test_what_a_thread_wakes_from(toy, hardware_with, give, want, ends):
+    """Given after 1 s; a stage of 1 s follows. A queue's item is there at once: how long that takes is `pickup_s`."""
+
+    def first():
+        yield Reserve(toy.gpu, 700)
+        yield Compute("synthesis", toy.partition())
+        yield give(toy)
+
+    def second():
+        yield want(toy)
+        yield Compute("synthesis", toy.partition(2))
+
+    toy.run(hardware_with().with_constants({"engine.wake_s": 0.25}), a=first, b=second)
+    assert [span[3] for span in toy.spans() if span[0] == "b"] == [ends]
+
+
+def test_who_has_waited_for_a_forked_program_has_to_wake(toy, hardware_with):
+    @program
+    def prep():
+        yield Compute("prep_msm", toy.partition())
+
+    def worker():
+        task = yield Fork(prep())
+        yield Join(task)
+        yield Compute("synthesis", toy.partition())
+
+    toy.run(hardware_with().with_constants({"engine.wake_s": 0.25}), worker=worker)
+    assert toy.spans() == [("worker/prep", "prep_msm", 0, 2), ("worker", "synthesis", 2.25, 3.25)]
+
+
+def test_an_allocation_that_waited_for_memory_has_the_memory_at_once_and_its_turn_at_the_driver_then(
+    toy, hardware_with
+):
+    """Freeing takes place at 0.75 s and has the driver until 1.25 s; an allocation takes 0.25 s."""
+
+    def holder():
+        buffer = yield Alloc(toy.gpu, "d_a", 800)
+        yield Compute("epilogue", toy.partition())
+        yield Free(buffer)
+
+    def waits():
+        yield Alloc(toy.gpu, "d_b", 500, on_full="wait")
+
+    toy.run(hardware_with().with_constants({"transfer.pin_delays_launches": True}), a=holder, b=waits)
+    assert [(row.op, row.buffer, row.time / S) for row in toy.rows["vram"]] == [
+        ("alloc", "d_a", 0), ("free", "d_a", 0.75), ("alloc", "d_b", 0.75),
+    ]  # fmt: skip
+    assert toy.waits() == [("b", "memory", "gpu0 d_b 500 B", "a", 0.25, 0.75)]
+    assert [span for span in toy.spans() if span[1] != "epilogue"] == [
+        ("a", "alloc d_a", 0, 0.25), ("a", "free d_a", 0.75, 1.25), ("b", "alloc d_b", 1.25, 1.5),
+    ]  # fmt: skip
+
+
 def test_a_launch_takes_its_time_of_the_host_and_longer_where_threads_are_too_many(toy, hardware_with):
     """Alone 1 s before 1 s of kernels. With 8 threads on 4 cores a half, and a burst waits 1 + 3 · (8/4 − 1)² times."""
 

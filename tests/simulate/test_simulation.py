@@ -319,7 +319,9 @@ def test_a_rate_that_is_nothing_for_the_circuit_is_refused():
     machine = replace(
         load_hardware("emulated"), size_exponent=StageNumbers({"log2_domain": 64.0, "ntt_h": 64.0}, "by hand")
     )
-    with pytest.raises(BadInput, match=r"emulated: size_exponent\.ntt_h makes the rate of a circuit of 2\^12 rows nothing"):
+    with pytest.raises(
+        BadInput, match=r"emulated: size_exponent\.ntt_h makes the rate of a circuit of 2\^12 rows nothing"
+    ):
         simulate("phase9", machine, "porep-shaped-12", proofs=1, in_flight=1, gpu_workers=1, synthesis_workers=1)
 
 
