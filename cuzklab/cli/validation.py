@@ -50,8 +50,11 @@ def validate(
         emit({"hardware": machine.name, "kinds": [kind.to_json() for kind in kinds], "summary": lines})
         return
     print(f"SIMULATION on {machine.name} beside live runs: means, in brackets lowest to highest of the runs and seeds")
-    print("errors: simulated over measured; * no run lies within the simulation's 90 % interval, nor among its seeds")
-    print_table([_row(kind) for kind in kinds if kind.figures])
+    if rows := [_row(kind) for kind in kinds if kind.figures]:
+        print(
+            "errors: simulated over measured; * no run lies within the simulation's 90 % interval, nor among its seeds"
+        )
+        print_table(rows)
     for words in dict.fromkeys(kind.elsewhere for kind in kinds if kind.elsewhere):
         count = sum(kind.elsewhere == words for kind in kinds)
         print(

@@ -133,7 +133,8 @@ class TransferRates:
         beside a stage's kernels.
     pin_delays_launches : bool
         Whether a stage on a device makes no progress while mappings are changed beside it, since nothing can be
-        launched then; the change begins at once. It is one or the other.
+        launched then; the change waits for no stage, but has its turn at the driver as other calls have. It is one or
+        the other.
     """
 
     pinned_bytes_per_s: float = bounds(0, above=True)

@@ -25,7 +25,8 @@ class Mappings:
     If the profile says that changes exclude kernels, one thread at a time makes them, in order of arrival, and no stage
     of any device begins meanwhile; nor does a change begin while a stage's kernels run. If the profile says that they
     delay launches, it is one thread at a time, too, and stages that go on make no progress; then a change is a call for
-    each of a, b and c, between which others get in. Copies go on.
+    each of a, b and c, between which others get in, and so do calls of the driver. A deallocation is cut into as many.
+    Copies go on.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ class Mappings:
         return self._changed_ns + going_on
 
     def delayed(self, since_ns: int) -> Generator[simpy.Event, Any, None]:
-        """The time that a stage or a call has lost to changes, given `changing_ns` when it began."""
+        """The time that a stage has lost to changes, given `changing_ns` when it began."""
         while self._hardware.transfer.pin_delays_launches and (now_ns := self.changing_ns()) > since_ns:
             yield self._env.timeout(now_ns - since_ns)
             since_ns = now_ns

@@ -5,6 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import simpy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cuzklab.policies.effects import (
     Acquire,
@@ -36,6 +39,7 @@ from cuzklab.policies.effects import (
 )
 from cuzklab.policies.model import Flag, Lock, Queue, Semaphore, program
 from cuzklab.profiles import StageNumbers
+from cuzklab.simulate.costs import Machine
 from cuzklab.simulate.interpreter import NoProgress
 from cuzklab.stages import STAGES
 
@@ -456,6 +460,27 @@ def test_a_stage_may_begin_with_the_first_of_three_arrays(toy, hardware_with, ke
     hardware = replace(hardware, device=replace(hardware.device, begins_with_first_array=overlaps))
     toy.run(hardware, w=worker)
     assert toy.ending.end_ns / S == pytest.approx(1 + ends, abs=1e-8)
+
+
+_SECONDS = st.floats(1e-6, 1e6)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the fixtures keep nothing
+@given(_SECONDS, _SECONDS, _SECONDS, st.floats(0, 1e6))
+def test_what_is_left_of_a_stage_that_began_beside_its_copy(toy, hardware_with, launch_s, kernels_s, copy_s, waited_s):
+    """Never less than the transforms that need c, never more than the whole; the longer the wait, the less is left."""
+    hardware = hardware_with().with_constants(
+        {"device.launch_s": launch_s, "rates.ntt_h": STAGES["ntt_h"].work(toy.shape, "") / kernels_s,
+         "transfer.pinned_bytes_per_s": toy.partition().sizes.abc / copy_s, "device.begins_with_first_array": True}
+    )  # fmt: skip
+    machine, effect = Machine(simpy.Environment(), hardware, toy.shape), Launch(toy.gpu, "ntt_h", toy.partition())
+    left = [machine.launch_times(effect, round(one * S)) for one in (0, waited_s / 2, waited_s)]
+    assert all(one >= 0 for times in left for one in times)
+    assert left[0] == pytest.approx((launch_s, kernels_s))
+    totals = [sum(times) for times in left]
+    assert totals == sorted(totals, reverse=True) or totals == pytest.approx(sorted(totals, reverse=True), rel=1e-9)
+    assert totals[-1] >= 3 / 7 * kernels_s * (1 - 1e-9)
+    assert totals[-1] >= launch_s + kernels_s - round(waited_s * S) / S - 1e-9 * (launch_s + kernels_s + waited_s)
 
 
 def test_launches_differ_from_time_to_time_and_kernels_do_not(toy, hardware_with):

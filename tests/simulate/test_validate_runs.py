@@ -138,6 +138,16 @@ def test_seeds_that_do_not_end_as_the_runs_did_are_told_and_left_out(store, monk
     assert "failures that some seed shows: 1 of 1" in shown.output
 
 
+def test_where_no_run_ended_well_there_are_outcomes_and_no_table(tmp_path):
+    live(tmp_path / "phase7-r1", policy="phase7", workers=1, outcome="device_oom")
+    command = ["validate", str(tmp_path), "--hardware", "emulated", "--seeds", "1"]
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 0 and "errors: simulated over measured" not in shown.output
+    assert "measured device_oom; simulated ok" in shown.output
+    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert found["summary"] == [] and [one["figures"] for one in found["kinds"]] == [{}]
+
+
 def test_all_runs_of_a_kind_may_be_fitted(store, fitted_to_r1):
     names = [load_run(store / "a" / f"phase8-r{n}") for n in (1, 2, 3)]
     machine = replace(
