@@ -64,7 +64,7 @@ def fit_live_runs(
     Raises
     ------
     BadInput
-        A folder holds no live run that ended well, or the runs are of different machines.
+        A folder holds no live run that ended well, a trace tells nothing, or the runs are of different machines.
     """
     runs = [load_live_run(folder) for folder in folders]
     machines = {run.info.conditions["hardware"] for run in runs}
@@ -72,6 +72,8 @@ def fit_live_runs(
         raise BadInput(f"the runs differ in hardware ({', '.join(sorted(machines))}); calibrate to one at a time")
     base = load_hardware(hardware or runs[0].info.conditions["hardware"])
     base.rate("synthesis")  # a profile without rates is refused
+    for run in runs:
+        _check_trace(run)
     shapes, steps = [_shape(run) for run in runs], replicates + 2
     report(0.0, f"constants of {len(runs)} runs")
     measured = measure(runs, shapes, base)
@@ -173,6 +175,21 @@ def _check_figures(where: str, run: Run) -> None:
             raise BadInput(f"{where}: metric {kind} is missing")
         if not 0 < found[kind] < math.inf:
             raise BadInput(f"{where}: metric {kind} is {found[kind]:g}; it must be more than nothing")
+
+
+def _check_trace(run: Run) -> None:
+    """Refuse a trace in which there is nothing to be measured, or what cannot have been."""
+    for name in ("spans", "transfers"):
+        rows = run.table(name)
+        if (backwards := np.flatnonzero(rows["end"] < rows["start"])).size:
+            raise BadInput(f"{run.path / name}.parquet: row {backwards[0]} ends before it begins")
+    where, spans = f"{run.path}/spans.parquet", run.table("spans")
+    if not (spans["category"] == "gpu").any():
+        raise BadInput(f"{where}: no stage on a device, so nothing can be measured; give a run with its whole trace")
+    for name in spans["name"][spans["category"].isin(("cpu", "gpu"))].unique():
+        stage, _, part = str(name).partition(".")
+        if stage not in STAGES or part not in STAGES[stage].parts:
+            raise BadInput(f"{where}: {str(name)!r} is no stage; calibrate to runs of designs that come with cuzklab")
 
 
 def identity_of_run(run: Run) -> str:

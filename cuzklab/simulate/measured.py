@@ -41,7 +41,7 @@ class Measured:
 
 
 def measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware) -> Measured:
-    """What the runs tell of the constants that the profile has.
+    """What the runs tell of the constants that the profile has, and of those of [host] and [device] that it may have.
 
     Parameters
     ----------

@@ -366,6 +366,29 @@ def test_seeds_that_do_not_end_as_the_runs_did_do_not_count_beside_them(tmp_path
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (
+            lambda spans: spans.assign(name=spans["name"].replace("prep_msm", "evil")),
+            "spans.parquet: 'evil' is no stage",
+        ),
+        (
+            lambda spans: spans.assign(name=spans["name"].replace("tail_msm.l", "tail_msm.x")),
+            "spans.parquet: 'tail_msm.x' is no stage",
+        ),
+        (lambda spans: spans.assign(end=spans["start"] - 5), "spans.parquet: row 0 ends before it begins"),
+        (lambda spans: spans[:0], "spans.parquet: no stage on a device"),
+    ],
+)
+def test_a_trace_from_which_nothing_can_be_measured_is_refused(tmp_path, quiet_machine, monkeypatch, change, message):
+    monkeypatch.setattr("cuzklab.simulate.live_runs.load_hardware", lambda name: quiet_machine)
+    run = as_live(tmp_path / "run", "phase8", 1, quiet_machine)
+    change(run.table("spans")).to_parquet(run.path / "spans.parquet", index=False)
+    with pytest.raises(BadInput, match=message):
+        fit_live_runs([run.path], replicates=1, seeds=(0,))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
         ({"machine": ["a", "b"]}, "run.json: machine is not a table"),
         ({"metrics": [{"kind": "batch_average", "value": 10**400}]}, "run.json: a metric has no kind or no value"),
         ({"conditions": {"gw": 10**6}}, "run.json: condition gw is 1000000; it must be a whole number from 1 to 1000"),
