@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +15,9 @@ sys.path.insert(0, str(ROOT))
 # Machines are shared and noisy: how long one example takes says nothing about the code.
 settings.register_profile("cuzklab", deadline=None)
 settings.load_profile("cuzklab")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what it puts into the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def find_shared_data() -> Path | None:
