@@ -19,7 +19,7 @@ from cuzklab.profiles import Hardware, load_hardware, scaled_workload
 from cuzklab.profiles.calibration import THROUGHPUT_KINDS
 from cuzklab.simulate.demands import pool_seconds
 from cuzklab.simulate.fit import ConstantFit, Fit, Report, log_errors
-from cuzklab.simulate.measured import measure
+from cuzklab.simulate.measured import Measured, measure
 from cuzklab.simulate.problem import Problem, Target
 from cuzklab.simulate.simulation import Simulation, simulate
 from cuzklab.stages import STAGES, CircuitShape
@@ -72,11 +72,9 @@ def fit_live_runs(
         raise BadInput(f"the runs differ in hardware ({', '.join(sorted(machines))}); calibrate to one at a time")
     base = load_hardware(hardware or runs[0].info.conditions["hardware"])
     base.rate("synthesis")  # a profile without rates is refused
-    for run in runs:
-        _check_trace(run)
     shapes, steps = [_shape(run) for run in runs], replicates + 2
     report(0.0, f"constants of {len(runs)} runs")
-    measured = measure(runs, shapes, base)
+    measured = _measure(runs, shapes, base)
     machine = base.with_constants(measured.constants)
     report(1 / steps, "the runs simulated")
     targets, figures = _beside(runs, machine, seeds)
@@ -98,7 +96,14 @@ def measured_machine(runs: Sequence[Run], hardware: str | None = None) -> Hardwa
     """The runs' machine, or the one of that name, with the constants that they tell."""
     base = load_hardware(hardware or str(runs[0].info.conditions["hardware"]))
     base.rate("synthesis")  # a profile without rates is refused
-    return base.with_constants(measure(runs, [_shape(run) for run in runs], base).constants)
+    return base.with_constants(_measure(runs, [_shape(run) for run in runs], base).constants)
+
+
+def _measure(runs: Sequence[Run], shapes: Sequence[CircuitShape], base: Hardware) -> Measured:
+    """What the runs tell, once it is known that their traces tell something."""
+    for run in runs:
+        _check_trace(run)
+    return measure(runs, shapes, base)
 
 
 def _constant_fit(name: str, base: Hardware, members: Sequence[Mapping[str, float]], prior_left: float) -> ConstantFit:
