@@ -126,7 +126,7 @@ def row_of(where: str, row: Any, hardware: str, workload: str) -> PublishedRow:
         raise BadInput(f"{where}: field options must be a table of the policy's options")
     if options:
         if row["policy"] not in policies.names():  # a path would be executed
-            raise BadInput(f"{where}: field options: there is no policy {row['policy']} that has any")
+            raise BadInput(f"{where}: field options: policy {row['policy']} does not come with cuzklab")
         try:
             options = dict(policies.load(row["policy"], **options).options)
         except policies.UnknownPolicy as error:

@@ -86,7 +86,7 @@ def test_comparison_is_within_a_kind_and_by_outcome():
         (
             'policy = "phase0"\n',
             'policy = "evil.py"\noptions = { x = 1 }\n',
-            "row 1: field options: there is no policy evil.py that has any",
+            "row 1: field options: policy evil.py does not come with cuzklab",
         ),
     ],
 )
